@@ -1,0 +1,64 @@
+"""What can go wrong, and how it is told.
+
+An exception ends the thing that was being read; a `Problem` is what remains of it in the result, so that one broken
+object never takes the rest of the file with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class H5ZarrError(Exception):
+    """Base of every error that h5zarr raises on purpose."""
+
+    kind = "error"
+    remedy = ""
+
+
+class SourceError(H5ZarrError):
+    """The source could not be read: it is missing, shorter than it was, or did not answer."""
+
+    kind = "source"
+    remedy = "Check the URL, the credentials and the network, then try again."
+
+
+class MalformedFile(H5ZarrError):
+    """The file breaks its own format. Carries the byte address where that was seen, when there is one."""
+
+    kind = "malformed"
+    remedy = "The file may be truncated or damaged; compare its size with the original."
+
+    def __init__(self, message: str, *, at: int | None = None) -> None:
+        self.address = at
+        super().__init__(message if at is None else f"{message} (byte {at:#x})")
+
+
+class Unsupported(H5ZarrError):
+    """The file is fine, but h5zarr does not read this part of the format."""
+
+    kind = "unsupported"
+    remedy = "Please report the file that shows it."
+
+
+class Unrepresentable(H5ZarrError):
+    """The file is fine, but Zarr cannot express what it says."""
+
+    kind = "unrepresentable"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that could not be read or translated: where, what kind, what exactly, and what to do about it."""
+
+    path: str
+    kind: str
+    message: str
+    remedy: str = ""
+
+    @classmethod
+    def from_error(cls, path: str, error: H5ZarrError) -> Problem:
+        return cls(path, error.kind, str(error), error.remedy)
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"

@@ -1,0 +1,109 @@
+"""The attributes of an object, in the header or in a fractal heap, with their values. Spec: IV.A.2.m."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from h5zarr.errors import H5ZarrError, MalformedFile
+from h5zarr.hdf5.btree2 import read_records
+from h5zarr.hdf5.context import Context
+from h5zarr.hdf5.header import Message, ObjectHeader
+from h5zarr.hdf5.heaps.fractal import read_heap
+from h5zarr.hdf5.messages.attribute import AttributeMessage, decode_attribute, decode_attribute_info
+from h5zarr.hdf5.messages.dataspace import decode_dataspace
+from h5zarr.hdf5.messages.datatype import decode_datatype
+from h5zarr.hdf5.messages.kinds import Kind
+from h5zarr.hdf5.model import Attribute, SpaceKind
+from h5zarr.hdf5.sizes import Sizes
+from h5zarr.io.steps import Step, attempt, both, together
+
+_NAME_INDEX = 8
+_SHARED = 0x02
+
+
+class _Stored(NamedTuple):
+    """An attribute message as found: its bytes may be those of a reference to the real one."""
+
+    content: bytes
+    is_shared: bool
+    order: int | None
+
+
+class BrokenAttribute(NamedTuple):
+    """An attribute that could not be read; `name` is empty where not even that is known."""
+
+    name: str
+    error: H5ZarrError
+
+
+def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[str, Attribute], list[BrokenAttribute]]]:
+    """Return an object's attributes by name, and those that could not be read."""
+    stored = [_in_header(message) for message in header.of_kind(Kind.ATTRIBUTE)]
+    broken: list[BrokenAttribute] = []
+    if message := header.first(Kind.ATTRIBUTE_INFO):
+        dense = yield from attempt(_read_dense(message.content, context.sizes))
+        if isinstance(dense, H5ZarrError):
+            broken.append(BrokenAttribute("", dense))
+        else:
+            stored += dense
+    attributes: dict[str, Attribute] = {}
+    for found in (yield from together([_read_attribute(one, context) for one in stored])):
+        if isinstance(found, BrokenAttribute):
+            broken.append(found)
+        else:
+            attributes[found.name] = found
+    return attributes, broken
+
+
+def _in_header(message: Message) -> _Stored:
+    return _Stored(message.content, message.is_shared, message.order)
+
+
+def _read_dense(content: bytes, sizes: Sizes) -> Step[list[_Stored]]:
+    """Return the attributes in a fractal heap; heap and index are read together. Spec: III.A.2, record type 8."""
+    info = decode_attribute_info(content, sizes)
+    if info.heap is None or info.name_index is None:
+        return []
+    blocks, (_, records) = yield from both(
+        read_heap(info.heap, sizes), read_records(info.name_index, sizes, _NAME_INDEX)
+    )
+    if records.shape[1] != 17:
+        raise MalformedFile(f"attribute index has records of {records.shape[1]} bytes", at=info.name_index)
+    rows = [record.tobytes() for record in records]  # heap ID, message flags, creation order, hash of the name
+    plain = [row for row in rows if not row[8] & _SHARED]
+    contents = yield from blocks.read([row[:8] for row in plain])
+    found = [_Stored(content, False, _order(row)) for row, content in zip(plain, contents, strict=True)]
+    # The ID of a shared attribute is one of the file's heap of shared messages.
+    return found + [_Stored(b"\x03\x01" + row[:8], True, _order(row)) for row in rows if row[8] & _SHARED]
+
+
+def _order(row: bytes) -> int:
+    return int.from_bytes(row[9:13], "little")
+
+
+def _read_attribute(stored: _Stored, context: Context) -> Step[Attribute | BrokenAttribute]:
+    name = ""
+    try:
+        content = stored.content
+        if stored.is_shared:
+            content = yield from context.shared.read(Kind.ATTRIBUTE, content)
+        message = decode_attribute(content)
+        name = message.name
+        return (yield from _read_value(message, stored.order, context))
+    except H5ZarrError as error:
+        return BrokenAttribute(name, error)
+
+
+def _read_value(message: AttributeMessage, order: int | None, context: Context) -> Step[Attribute]:
+    stored_type, stored_space = message.datatype, message.dataspace
+    if message.datatype_is_shared:
+        stored_type = yield from context.shared.read(Kind.DATATYPE, stored_type)
+    if message.dataspace_is_shared:
+        stored_space = yield from context.shared.read(Kind.DATASPACE, stored_space)
+    datatype = decode_datatype(stored_type)
+    dataspace = decode_dataspace(stored_space, context.sizes.length_nbytes)
+    value = None
+    if dataspace.kind is not SpaceKind.NULL:
+        elements = yield from context.values.read(datatype, message.content, dataspace.count)
+        value = elements.reshape(dataspace.shape + elements.shape[1:])
+    return Attribute(name=message.name, datatype=datatype, dataspace=dataspace, value=value, creation_order=order)

@@ -1,0 +1,95 @@
+"""Version 1 B-trees: the index of old-style groups and of most chunked datasets. Spec: III.A.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.columns import uint_column
+from h5zarr.hdf5.nodes import check_nodes, node_slabs, node_spans
+from h5zarr.hdf5.sizes import Sizes
+from h5zarr.io.steps import Step
+
+_PREFIX_NBYTES = 8  # signature, type, level, entries used; then the addresses of the siblings
+_MAX_LEVEL = 32
+
+
+class NodeType(IntEnum):
+    GROUP = 0
+    CHUNKS = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How a tree's nodes look: at most `capacity` entries, each a key and the address of a child, then a last key."""
+
+    node_type: NodeType
+    capacity: int
+    key_nbytes: int
+    sizes: Sizes
+
+    @property
+    def entry_nbytes(self) -> int:
+        return self.key_nbytes + self.sizes.offset_nbytes
+
+    @property
+    def entries_at(self) -> int:
+        return _PREFIX_NBYTES + 2 * self.sizes.offset_nbytes
+
+    @property
+    def node_nbytes(self) -> int:
+        return self.entries_at + self.capacity * self.entry_nbytes + self.key_nbytes
+
+
+class Entries:
+    """The entries of all nodes of one level, in the order of their keys."""
+
+    def __init__(
+        self, blocks: Sequence[memoryview], addresses: npt.NDArray[np.int64], level: int, shape: Shape
+    ) -> None:
+        self._blocks = blocks
+        self._addresses = addresses
+        self._prefix = b"TREE" + bytes((shape.node_type, level))
+        self._shape = shape
+        self.count = sum(block[6] | block[7] << 8 for block in blocks)
+
+    def slabs(self) -> Iterator[npt.NDArray[np.uint8]]:
+        """Yield rows of bytes, each a key and a child's address, a few megabytes at a time."""
+        shape = self._shape
+        slots = np.arange(shape.capacity)
+        end = shape.entries_at + shape.capacity * shape.entry_nbytes
+        for first, rows in node_slabs(self._blocks, shape.node_nbytes):
+            check_nodes(rows, self._prefix, "B-tree node", self._addresses[first:])
+            counts = uint_column(rows, 6, 2)
+            if (too_many := counts > shape.capacity).any():
+                at = int(self._addresses[first:][too_many.argmax()])
+                raise MalformedFile(f"B-tree node has more than {shape.capacity} entries", at=at)
+            entries = rows[:, shape.entries_at : end].reshape(len(rows), shape.capacity, shape.entry_nbytes)
+            yield entries[slots < counts[:, None]]
+
+    def children(self) -> npt.NDArray[np.int64]:
+        """Return the addresses of what the entries point to."""
+        columns = [uint_column(rows, self._shape.key_nbytes, self._shape.sizes.offset_nbytes) for rows in self.slabs()]
+        return np.concatenate(columns) + self._shape.sizes.base
+
+
+def read_leaf_entries(root: int, shape: Shape) -> Step[Entries]:
+    """Return the entries of the leaves of the tree at `root`, one round for each level."""
+    addresses = np.array([root])
+    level: int | None = None
+    while True:
+        blocks = yield node_spans(addresses, shape.node_nbytes, shape.sizes, "B-tree node")
+        level = blocks[0][5] if level is None else level - 1
+        if level > _MAX_LEVEL:
+            raise MalformedFile(f"B-tree has {level} levels", at=root)
+        entries = Entries(blocks, addresses, level, shape)
+        if level == 0:
+            return entries
+        addresses = entries.children()
+        if not len(addresses):
+            raise MalformedFile("B-tree has an inner level without children", at=root)

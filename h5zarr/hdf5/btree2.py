@@ -1,0 +1,163 @@
+"""Version 2 B-trees: records of any kind, read level by level. Spec: III.A.2."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.checksum import check_checksum
+from h5zarr.hdf5.columns import uint_column
+from h5zarr.hdf5.nodes import check_nodes, node_slabs, node_spans
+from h5zarr.hdf5.on_disk import U8, U16, U32, Address, Length, OnDisk, on_disk
+from h5zarr.hdf5.sizes import Sizes
+from h5zarr.io.steps import Step
+
+_PREFIX_NBYTES = 6  # signature, version, type
+_CHECKSUM_NBYTES = 4
+_MAX_DEPTH = 32
+
+
+@on_disk(b"BTHD")
+class BTree2Header(OnDisk):
+    """Header of a version 2 B-tree. Spec: III.A.2."""
+
+    version: U8
+    type: U8
+    node_nbytes: U32
+    record_nbytes: U16
+    depth: U16
+    split_percent: U8
+    merge_percent: U8
+    root: Address
+    root_count: U16
+    total_count: Length
+    checksum: U32
+
+
+class _Level(NamedTuple):
+    """How the nodes at one height point to those below: the widths of address and counts. Leaves have no pointers."""
+
+    address_width: int
+    count_width: int
+    total_width: int
+
+    @property
+    def pointer_nbytes(self) -> int:
+        return self.address_width + self.count_width + self.total_width
+
+
+class _Nodes(NamedTuple):
+    """The nodes of one level and how many records each holds."""
+
+    addresses: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+
+def read_records(address: int, sizes: Sizes, *types: int) -> Step[tuple[int, npt.NDArray[np.uint8]]]:
+    """Return the tree's type, which must be one of `types`, and its records as rows of bytes, in no given order.
+
+    One round for the header and one for each level.
+    """
+    (head,) = yield [BTree2Header.span(address, sizes)]
+    header = BTree2Header.decode(head, sizes, at=address)
+    if header.type not in types:
+        raise MalformedFile(f"B-tree has type {header.type}, expected {' or '.join(map(str, types))}", at=address)
+    if header.total_count * header.record_nbytes > sizes.end or header.depth > _MAX_DEPTH:
+        raise MalformedFile(f"B-tree claims {header.total_count} records and depth {header.depth}", at=address)
+    if header.root is None:
+        return header.type, np.empty((0, header.record_nbytes), np.uint8)
+    levels = _levels(header, sizes, address)
+    nodes = _Nodes(np.array([header.root]), np.array([header.root_count]))
+    records = np.empty((header.total_count, header.record_nbytes), np.uint8)
+    filled = 0
+    for height in range(header.depth, -1, -1):
+        count = int(nodes.counts.sum())
+        if filled + count > header.total_count:
+            raise MalformedFile(f"B-tree has more records than the {header.total_count} of its header", at=address)
+        pointers = yield from _read_level(
+            nodes, header, height, levels[height], sizes, records[filled : filled + count]
+        )
+        filled += count
+        if height:
+            nodes = _below(np.concatenate(pointers), levels[height], sizes)
+    if filled != header.total_count:
+        raise MalformedFile(f"B-tree has {filled} records, its header says {header.total_count}", at=address)
+    return header.type, records
+
+
+def _levels(header: BTree2Header, sizes: Sizes, address: int) -> list[_Level]:
+    """Return the shape of the child pointers at each height; height 0, the leaves, has none."""
+    room = header.node_nbytes - _PREFIX_NBYTES - _CHECKSUM_NBYTES
+    if header.record_nbytes == 0 or room < header.record_nbytes:
+        raise MalformedFile(
+            f"B-tree has records of {header.record_nbytes} bytes in nodes of {header.node_nbytes}", at=address
+        )
+    most_below = room // header.record_nbytes
+    count_width = _width(most_below)  # every count is as wide as that of a leaf
+    levels = [_Level(0, 0, 0)]
+    for height in range(1, header.depth + 1):
+        level = _Level(sizes.offset_nbytes, count_width, _width(most_below) if height > 1 else 0)
+        most = (room - level.pointer_nbytes) // (header.record_nbytes + level.pointer_nbytes)
+        if most < 1:
+            raise MalformedFile(f"B-tree nodes of {header.node_nbytes} bytes hold no record", at=address)
+        most_below = (most + 1) * most_below + most
+        levels.append(level)
+    return levels
+
+
+def _width(most: int) -> int:
+    """Return how many bytes hold a count of up to `most`."""
+    return (most.bit_length() + 7) // 8
+
+
+def _read_level(
+    nodes: _Nodes, header: BTree2Header, height: int, level: _Level, sizes: Sizes, records: npt.NDArray[np.uint8]
+) -> Step[list[npt.NDArray[np.uint8]]]:
+    """Put the records of all nodes of a level into `records` and return their child pointers, in one round."""
+    used = _PREFIX_NBYTES + nodes.counts * header.record_nbytes + _CHECKSUM_NBYTES
+    if height:
+        used += (nodes.counts + 1) * level.pointer_nbytes
+    if (too_many := used > header.node_nbytes).any():
+        raise MalformedFile("B-tree node has more records than it can hold", at=int(nodes.addresses[too_many][0]))
+    blocks = yield node_spans(nodes.addresses, header.node_nbytes, sizes, "B-tree node")
+    prefix = (b"BTIN" if height else b"BTLF") + bytes((0, header.type))
+    pointers = []
+    filled = 0
+    for first, rows in node_slabs(blocks, header.node_nbytes):
+        counts, addresses = nodes.counts[first : first + len(rows)], nodes.addresses[first : first + len(rows)]
+        check_nodes(rows, prefix, "B-tree node", addresses)
+        for block, nbytes, address in zip(blocks[first:], used[first:].tolist(), addresses.tolist(), strict=False):
+            check_checksum(block[:nbytes], "B-tree node", address)
+        found = _records(rows, counts, header.record_nbytes)
+        records[filled : filled + len(found)] = found
+        filled += len(found)
+        if height:
+            pointers.append(_pointers(rows, counts, header.record_nbytes, level.pointer_nbytes))
+    return pointers
+
+
+def _records(rows: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64], nbytes: int) -> npt.NDArray[np.uint8]:
+    """Return the records at the beginning of each node, one after the other."""
+    most = int(counts.max())
+    slots = rows[:, _PREFIX_NBYTES : _PREFIX_NBYTES + most * nbytes].reshape(len(rows), most, nbytes)
+    return slots[np.arange(most) < counts[:, None]]
+
+
+def _pointers(
+    rows: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64], record_nbytes: int, pointer_nbytes: int
+) -> npt.NDArray[np.uint8]:
+    """Return the child pointers, which stand behind the records of each node: one more than there are of those."""
+    found = []
+    for row, count in zip(rows, counts.tolist(), strict=True):
+        start = _PREFIX_NBYTES + count * record_nbytes
+        found.append(row[start : start + (count + 1) * pointer_nbytes].reshape(-1, pointer_nbytes))
+    return np.concatenate(found)
+
+
+def _below(pointers: npt.NDArray[np.uint8], level: _Level, sizes: Sizes) -> _Nodes:
+    """Return the nodes that a level's child pointers name."""
+    addresses = uint_column(pointers, 0, level.address_width) + sizes.base
+    return _Nodes(addresses, uint_column(pointers, level.address_width, level.count_width))

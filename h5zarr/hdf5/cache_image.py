@@ -1,0 +1,90 @@
+"""Cache images: metadata that the library left in one block when the file was closed, instead of in its places.
+
+The specification does not describe the block. A superblock extension message (0x0018) names it; it holds entries of the
+library's metadata cache, and what an entry holds counts, not what stands at its address.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.checksum import check_checksum
+from h5zarr.hdf5.cursor import Cursor
+from h5zarr.hdf5.header import Message
+from h5zarr.hdf5.messages.kinds import Kind
+from h5zarr.hdf5.on_disk import check_signature
+from h5zarr.hdf5.sizes import Sizes
+from h5zarr.io.span import Span
+from h5zarr.io.steps import Step
+
+T = TypeVar("T")
+
+
+class CachedEntry(NamedTuple):
+    """Bytes that belong at `address`, whatever the file has there."""
+
+    address: int
+    content: bytes
+
+
+def read_cache_image(extension: tuple[Message, ...], sizes: Sizes) -> Step[list[CachedEntry]]:
+    """Return the entries of the file's cache image; none where it has no image, as nearly all files."""
+    message = next((message for message in extension if message.kind == Kind.CACHE_IMAGE), None)
+    if message is None:
+        return []
+    cursor = Cursor(message.content, "cache image message", sizes)
+    version, address, nbytes = cursor.u8(), cursor.address(), cursor.length()
+    if version != 0:
+        raise MalformedFile(f"cache image message has unknown version {version}", at=message.address)
+    if address is None:
+        return []
+    (block,) = yield [sizes.span(address, nbytes, "cache image")]
+    check_signature(block, b"MDCI", "cache image", address)
+    check_checksum(block, "cache image", address)
+    cursor = Cursor(bytes(block[:-4]), "cache image", sizes)
+    cursor.skip(4)
+    if (version := cursor.u8()) != 0:
+        raise MalformedFile(f"cache image has unknown version {version}", at=address)
+    cursor.skip(1 + sizes.length_nbytes)  # flags, size
+    return [_entry(cursor, address) for _ in range(cursor.u32())]
+
+
+def _entry(cursor: Cursor, at: int) -> CachedEntry:
+    cursor.skip(1 + 1 + 1 + 1 + 2 + 2)  # type, flags, ring, age, children
+    parent_count = cursor.u16()
+    cursor.skip(4)  # rank in the cache
+    address, nbytes = cursor.address(), cursor.length()
+    if address is None:
+        raise MalformedFile("cache image has an entry without an address", at=at)
+    for _ in range(parent_count):
+        cursor.address()
+    return CachedEntry(address, cursor.take(nbytes))
+
+
+def overlay(step: Step[T], entries: list[CachedEntry]) -> Step[T]:
+    """Return what `step` returns, having shown it the cached entries in the place of the file's own bytes."""
+    if not entries:
+        return (yield from step)
+    try:
+        wanted = next(step)
+        while True:
+            buffers = yield wanted
+            wanted = step.send([_patched(span, buffer, entries) for span, buffer in zip(wanted, buffers, strict=True)])
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
+
+
+def _patched(span: Span, buffer: memoryview, entries: list[CachedEntry]) -> memoryview:
+    touching = [
+        entry for entry in entries if entry.address < span.end and span.address < entry.address + len(entry.content)
+    ]
+    if not touching:
+        return buffer
+    patched = bytearray(buffer)
+    for entry in touching:
+        start = max(entry.address, span.address)
+        end = min(entry.address + len(entry.content), span.end)
+        patched[start - span.address : end - span.address] = entry.content[start - entry.address : end - entry.address]
+    return memoryview(bytes(patched))

@@ -1,0 +1,70 @@
+"""Entries of the two array-like chunk indexes: an address, and for filtered chunks a size and a mask. Spec: VII.C."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.chunks.grid_numbers import grid_indexes
+from h5zarr.hdf5.chunks.table import ChunkGrid, allocate_table
+from h5zarr.hdf5.columns import UNDEFINED, address_column, uint_column
+from h5zarr.hdf5.model import ChunkTable
+from h5zarr.hdf5.sizes import Sizes
+
+_UNFILTERED, _FILTERED = 0, 1
+_MASK_NBYTES = 4
+
+
+class EntryColumns:
+    """Fills a table with entries, a run of chunk numbers at a time; entries without an address are left out."""
+
+    def __init__(self, client: int, entry_nbytes: int, grid: ChunkGrid, sizes: Sizes, *, at: int) -> None:
+        size_width = entry_nbytes - sizes.offset_nbytes - _MASK_NBYTES
+        is_possible = 1 <= size_width <= 8 if client == _FILTERED else entry_nbytes == sizes.offset_nbytes
+        if client not in (_UNFILTERED, _FILTERED) or not is_possible:
+            raise MalformedFile(f"chunk index of client {client} has entries of {entry_nbytes} bytes", at=at)
+        self.entry_nbytes = entry_nbytes
+        self._size_width = size_width if client == _FILTERED else 0
+        self._grid = grid
+        self._sizes = sizes
+        self._table = allocate_table(0, grid.rank)
+        self._filled = 0
+
+    def expect(self, count: int) -> None:
+        """Make room for `count` more entries."""
+        old, filled = self._table, self._filled
+        self._table = allocate_table(filled + count, self._grid.rank)
+        self._table.index[:filled] = old.index[:filled]
+        self._table.address[:filled] = old.address[:filled]
+        self._table.nbytes[:filled] = old.nbytes[:filled]
+        self._table.filter_mask[:filled] = old.filter_mask[:filled]
+
+    def add(self, rows: npt.NDArray[np.uint8], numbers: npt.NDArray[np.int64]) -> None:
+        """Take the entries in `rows`, which belong to the chunks with the given `numbers`."""
+        offset_nbytes = self._sizes.offset_nbytes
+        address = address_column(rows, 0, self._sizes)
+        stored = address != UNDEFINED
+        if not stored.all():
+            rows, numbers, address = rows[stored], numbers[stored], address[stored]
+        start, end = self._filled, self._filled + len(rows)
+        self._table.address[start:end] = address
+        grid_indexes(numbers, self._grid, self._table.index[start:end])
+        if self._size_width:
+            self._table.nbytes[start:end] = uint_column(rows, offset_nbytes, self._size_width)
+            self._table.filter_mask[start:end] = uint_column(rows, offset_nbytes + self._size_width, _MASK_NBYTES)
+        else:
+            self._table.nbytes[start:end] = self._grid.chunk_nbytes
+            self._table.filter_mask[start:end] = 0
+        self._filled = end
+
+    def table(self) -> ChunkTable:
+        """Return the chunks that were added."""
+        rows = slice(0, self._filled)
+        table = self._table
+        return ChunkTable(
+            index=table.index[rows],
+            address=table.address[rows],
+            nbytes=table.nbytes[rows],
+            filter_mask=table.filter_mask[rows],
+        )

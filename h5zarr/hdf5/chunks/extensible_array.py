@@ -1,0 +1,252 @@
+"""Chunks indexed by an extensible array. Spec: VII.D.
+
+The array is cut into super blocks of doubling size, and those into data blocks of entries. The first entries stand in
+the index block itself, the data blocks of the first super blocks are named there too; the other super blocks
+("secondary blocks" in the specification) name their own. Large data blocks are stored in pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.checksum import check_checksum
+from h5zarr.hdf5.chunks.entries import EntryColumns
+from h5zarr.hdf5.chunks.pages import add_pages
+from h5zarr.hdf5.chunks.table import ChunkGrid, empty_table
+from h5zarr.hdf5.columns import UNDEFINED, address_column
+from h5zarr.hdf5.model import ChunkTable
+from h5zarr.hdf5.nodes import node_spans
+from h5zarr.hdf5.on_disk import U8, U32, Address, Length, OnDisk, check_signature, on_disk
+from h5zarr.hdf5.sizes import Sizes
+from h5zarr.io.span import Span
+from h5zarr.io.steps import Step
+
+_CHECKSUM_NBYTES = 4
+
+
+@on_disk(b"EAHD")
+class ExtensibleArrayHeader(OnDisk):
+    """Header of an extensible array. Spec: VII.D."""
+
+    version: U8
+    client: U8
+    entry_nbytes: U8
+    max_count_bits: U8
+    index_block_count: U8  # entries in the index block
+    data_block_min_count: U8  # entries in the smallest data block
+    super_block_min_pointers: U8
+    page_bits: U8
+    super_block_count: Length
+    super_block_nbytes: Length
+    data_block_count: Length
+    data_block_nbytes: Length
+    max_index: Length
+    realized_count: Length
+    index_block: Address
+    checksum: U32
+
+
+class _SuperBlock(NamedTuple):
+    """One super block: how many data blocks, how many entries in each, and the number of its first entry."""
+
+    data_block_count: int
+    entry_count: int
+    first_number: int
+
+
+class _DataBlock(NamedTuple):
+    """A data block that exists. `pages` says which were written; None where it is not paged."""
+
+    address: int
+    entry_count: int
+    first_number: int
+    pages: npt.NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Array:
+    """The header, and what follows from it."""
+
+    address: int
+    header: ExtensibleArrayHeader
+    sizes: Sizes
+    super_blocks: tuple[_SuperBlock, ...]
+
+    @property
+    def prefix_nbytes(self) -> int:
+        """Signature, version, client, address of the header."""
+        return 6 + self.sizes.offset_nbytes
+
+    @property
+    def number_width(self) -> int:
+        return (self.header.max_count_bits + 7) // 8
+
+    @property
+    def page_count(self) -> int:
+        """Entries in a page."""
+        return 1 << self.header.page_bits
+
+    @property
+    def direct_super_blocks(self) -> tuple[_SuperBlock, ...]:
+        """Those whose data blocks the index block names."""
+        return self.super_blocks[: 2 * (self.header.super_block_min_pointers.bit_length() - 1)]
+
+    def page_number(self, entry_count: int) -> int:
+        """The number of pages of a data block; 0 when it is not paged."""
+        return entry_count >> self.header.page_bits if entry_count > self.page_count else 0
+
+    def data_block_span(self, block: _DataBlock) -> Span:
+        nbytes = self.prefix_nbytes + self.number_width + _CHECKSUM_NBYTES
+        nbytes += block.entry_count * self.header.entry_nbytes + _CHECKSUM_NBYTES * self.page_number(block.entry_count)
+        return self.sizes.span(block.address, nbytes, "extensible array data block")
+
+    def check_prefix(self, block: memoryview, signature: bytes, at: int) -> None:
+        """Raise unless `block` begins as a block of this array does."""
+        check_signature(block, signature, "extensible array block", at)
+        header_at = self.sizes.address(int.from_bytes(block[6 : self.prefix_nbytes], "little"))
+        if block[4] != 0 or block[5] != self.header.client or header_at != self.address:
+            raise MalformedFile("extensible array block belongs to another array", at=at)
+
+
+def read_extensible_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]:
+    """Return the chunks, in four rounds at most: header, index block, super blocks, data blocks."""
+    (head,) = yield [ExtensibleArrayHeader.span(address, sizes)]
+    header = ExtensibleArrayHeader.decode(head, sizes, at=address)
+    if header.index_block is None:
+        return empty_table(grid.rank)
+    array = _Array(address=address, header=header, sizes=sizes, super_blocks=_super_blocks(header, address))
+    columns = EntryColumns(header.client, header.entry_nbytes, grid, sizes, at=address)
+    data_blocks, super_blocks = yield from _read_index_block(array, header.index_block, columns)
+    near = [array.data_block_span(block) for block in data_blocks]
+    spans = [_super_block_span(array, at, block) for at, block in super_blocks]
+    buffers = yield [*near, *spans]
+    _add_data_blocks(array, data_blocks, buffers[: len(near)], columns)
+    far: list[_DataBlock] = []
+    for (at, block), buffer in zip(super_blocks, buffers[len(near) :], strict=True):
+        far += _decode_super_block(array, buffer, block, at)
+    if far:
+        _check_distinct(array, far)
+        buffers = yield [array.data_block_span(block) for block in far]
+        _add_data_blocks(array, far, buffers, columns)
+    return columns.table()
+
+
+def _super_blocks(header: ExtensibleArrayHeader, address: int) -> tuple[_SuperBlock, ...]:
+    """Return all super blocks that the array may ever have; each pair of them doubles what the last pair held."""
+    for value in (header.data_block_min_count, header.super_block_min_pointers):
+        if value == 0 or value & (value - 1):
+            raise MalformedFile(f"extensible array has block sizes that are no powers of two: {value}", at=address)
+    least_bits = header.data_block_min_count.bit_length() - 1
+    if header.max_count_bits > 64 or header.max_count_bits < least_bits or header.page_bits > 32:
+        raise MalformedFile(f"extensible array counts in {header.max_count_bits} bits", at=address)
+    blocks = []
+    first_number = header.index_block_count
+    for number in range(1 + header.max_count_bits - least_bits):
+        block = _SuperBlock(1 << number // 2, header.data_block_min_count << (number + 1) // 2, first_number)
+        first_number += block.data_block_count * block.entry_count
+        blocks.append(block)
+    return tuple(blocks)
+
+
+def _read_index_block(
+    array: _Array, at: int, columns: EntryColumns
+) -> Step[tuple[list[_DataBlock], list[tuple[int, _SuperBlock]]]]:
+    """Take the entries of the index block; return the data blocks and super blocks that it names. Spec: VII.D."""
+    header, sizes = array.header, array.sizes
+    direct, indirect = array.direct_super_blocks, array.super_blocks[len(array.direct_super_blocks) :]
+    data_block_count = sum(block.data_block_count for block in direct)
+    entries_nbytes = header.index_block_count * header.entry_nbytes
+    pointer_count = data_block_count + len(indirect)
+    nbytes = array.prefix_nbytes + entries_nbytes + pointer_count * sizes.offset_nbytes + _CHECKSUM_NBYTES
+    (block,) = yield [sizes.span(at, nbytes, "extensible array index block")]
+    check_checksum(block, "extensible array index block", at)
+    array.check_prefix(block, b"EAIB", at)
+    columns.expect(header.index_block_count)
+    rows = np.frombuffer(block, np.uint8, entries_nbytes, array.prefix_nbytes)
+    columns.add(rows.reshape(header.index_block_count, header.entry_nbytes), np.arange(header.index_block_count))
+    pointers = np.frombuffer(block, np.uint8, pointer_count * sizes.offset_nbytes, array.prefix_nbytes + entries_nbytes)
+    addresses = address_column(pointers.reshape(pointer_count, sizes.offset_nbytes), 0, sizes).tolist()
+    data_blocks: list[_DataBlock] = []
+    for super_block in direct:
+        data_blocks += _existing(addresses[: super_block.data_block_count], super_block)
+        del addresses[: super_block.data_block_count]
+    super_blocks = [(at, block) for at, block in zip(addresses, indirect, strict=True) if at != UNDEFINED]
+    return data_blocks, super_blocks
+
+
+def _existing(addresses: list[int], super_block: _SuperBlock) -> list[_DataBlock]:
+    """Return the data blocks of a super block that have an address."""
+    count = super_block.entry_count
+    return [
+        _DataBlock(address, count, super_block.first_number + number * count, None)
+        for number, address in enumerate(addresses)
+        if address != UNDEFINED
+    ]
+
+
+def _bitmap_nbytes(array: _Array, super_block: _SuperBlock) -> int:
+    """Bytes of the page bitmap of one data block."""
+    return (array.page_number(super_block.entry_count) + 7) // 8
+
+
+def _super_block_span(array: _Array, at: int, super_block: _SuperBlock) -> Span:
+    per_block = _bitmap_nbytes(array, super_block) + array.sizes.offset_nbytes
+    nbytes = array.prefix_nbytes + array.number_width + super_block.data_block_count * per_block + _CHECKSUM_NBYTES
+    return array.sizes.span(at, nbytes, "extensible array super block")
+
+
+def _decode_super_block(array: _Array, block: memoryview, super_block: _SuperBlock, at: int) -> list[_DataBlock]:
+    check_checksum(block, "extensible array super block", at)
+    array.check_prefix(block, b"EASB", at)
+    count, width = super_block.data_block_count, _bitmap_nbytes(array, super_block)
+    start = array.prefix_nbytes + array.number_width
+    bitmaps = np.frombuffer(block, np.uint8, count * width, start)
+    pointers = np.frombuffer(block, np.uint8, count * array.sizes.offset_nbytes, start + count * width)
+    addresses = address_column(pointers.reshape(count, -1), 0, array.sizes).tolist()
+    if not width:
+        return _existing(addresses, super_block)
+    # Each data block has whole bytes for its bits, but the bits of all are stored one after the other all the same.
+    page_number = array.page_number(super_block.entry_count)
+    pages = np.unpackbits(bitmaps)[: count * page_number].reshape(count, page_number).astype(np.bool_)
+    return [
+        _DataBlock(
+            address, super_block.entry_count, super_block.first_number + number * super_block.entry_count, pages[number]
+        )
+        for number, address in enumerate(addresses)
+        if address != UNDEFINED
+    ]
+
+
+def _check_distinct(array: _Array, blocks: list[_DataBlock]) -> None:
+    """Raise when a data block is named twice: each would be decoded again."""
+    node_spans(np.array([block.address for block in blocks]), array.prefix_nbytes, array.sizes, "data block")
+
+
+def _add_data_blocks(array: _Array, blocks: list[_DataBlock], buffers: object, columns: EntryColumns) -> None:
+    columns.expect(sum(block.entry_count for block in blocks))
+    start = array.prefix_nbytes + array.number_width
+    for block, buffer in zip(blocks, buffers, strict=True):  # type: ignore[call-overload]
+        array.check_prefix(buffer, b"EADB", block.address)
+        if array.page_number(block.entry_count):
+            check_checksum(buffer[: start + _CHECKSUM_NBYTES], "extensible array data block", block.address)
+            pages_at = start + _CHECKSUM_NBYTES
+            every = np.ones(array.page_number(block.entry_count), np.bool_)
+            add_pages(
+                columns,
+                buffer[pages_at:],
+                at=block.address + pages_at,
+                bitmap=every if block.pages is None else block.pages,
+                page_count=array.page_count,
+                entry_count=block.entry_count,
+                first_number=block.first_number,
+            )
+        else:
+            check_checksum(buffer, "extensible array data block", block.address)
+            rows = np.frombuffer(buffer, np.uint8, block.entry_count * columns.entry_nbytes, start)
+            numbers = block.first_number + np.arange(block.entry_count)
+            columns.add(rows.reshape(block.entry_count, columns.entry_nbytes), numbers)

@@ -1,0 +1,137 @@
+"""Making chunk tables: columns filled slab by slab, checked, and put in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.model import ChunkTable
+from h5zarr.hdf5.sizes import Sizes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChunkGrid:
+    """What every chunk index needs to know of its dataset. A None in `max_shape` is an unlimited axis."""
+
+    shape: tuple[int, ...]
+    max_shape: tuple[int | None, ...]
+    chunk_shape: tuple[int, ...]
+    chunk_nbytes: int  # of a whole chunk before filters
+    filter_count: int
+    edge_chunks_unfiltered: bool = False
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def grid_shape(self) -> tuple[int, ...]:
+        """The number of chunks along each axis."""
+        return tuple(-(-extent // chunk) for extent, chunk in zip(self.shape, self.chunk_shape, strict=True))
+
+    @property
+    def max_grid_shape(self) -> tuple[int | None, ...]:
+        """The number of chunks along each axis when the dataset is as large as it may become."""
+        return tuple(
+            None if limit is None else -(-limit // chunk)
+            for limit, chunk in zip(self.max_shape, self.chunk_shape, strict=True)
+        )
+
+
+def empty_table(rank: int) -> ChunkTable:
+    """Return a table without chunks."""
+    return allocate_table(0, rank)
+
+
+def allocate_table(count: int, rank: int) -> ChunkTable:
+    """Return a table of `count` rows to be filled."""
+    return ChunkTable(
+        index=np.empty((count, rank), np.int64),
+        address=np.empty(count, np.int64),
+        nbytes=np.empty(count, np.int64),
+        filter_mask=np.empty(count, np.uint32),
+    )
+
+
+def finish_table(table: ChunkTable, grid: ChunkGrid, sizes: Sizes) -> ChunkTable:
+    """Return the table in row-major order, without chunks that lie outside the dataset's extent.
+
+    Such chunks remain when a dataset is shrunk, and no reader sees them. Raises when a chunk is outside the file or
+    stands twice in the index.
+    """
+    table = _inside_extent(table, grid)
+    _check_addresses(table, sizes)
+    table = _in_order(table, grid)
+    if grid.edge_chunks_unfiltered and grid.filter_count:
+        _mask_edges(table, grid)
+    return table
+
+
+def _select(table: ChunkTable, rows: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> ChunkTable:
+    return ChunkTable(
+        index=table.index[rows],
+        address=table.address[rows],
+        nbytes=table.nbytes[rows],
+        filter_mask=table.filter_mask[rows],
+    )
+
+
+def _inside_extent(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
+    limits = np.array([min(count, np.iinfo(np.int64).max) for count in grid.grid_shape], np.int64)
+    inside = np.logical_and.reduce((table.index >= 0) & (table.index < limits), axis=1)
+    return table if inside.all() else _select(table, inside)
+
+
+def _check_addresses(table: ChunkTable, sizes: Sizes) -> None:
+    outside = (table.address < sizes.base) | (table.nbytes < 0) | (table.address > sizes.end - table.nbytes)
+    if outside.any():
+        row = int(outside.argmax())
+        where = tuple(int(number) for number in table.index[row])
+        raise MalformedFile(
+            f"chunk {where} of {int(table.nbytes[row])} bytes reaches outside the file", at=int(table.address[row])
+        )
+
+
+def _in_order(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
+    if len(table) < 2:
+        return table
+    position = _row_major(table.index, grid.grid_shape)
+    if position is None:
+        order = np.lexsort(table.index.T[::-1])
+        table = _select(table, order)
+        twice = (table.index[1:] == table.index[:-1]).all(axis=1)
+    else:
+        if (position[1:] < position[:-1]).any():
+            order = np.argsort(position, kind="stable")
+            table, position = _select(table, order), position[order]
+        twice = position[1:] == position[:-1]
+    if twice.any():
+        where = tuple(int(number) for number in table.index[int(twice.argmax())])
+        raise MalformedFile(f"chunk {where} stands twice in its index")
+    return table
+
+
+def _row_major(index: npt.NDArray[np.int64], grid_shape: tuple[int, ...]) -> npt.NDArray[np.int64] | None:
+    """Return each chunk's number in the grid, or None where the grid is too large for such numbers."""
+    count = 1
+    for extent in grid_shape:
+        count *= extent
+    if count >= 1 << 63:
+        return None
+    position = index[:, 0].copy()
+    for axis in range(1, len(grid_shape)):
+        position *= grid_shape[axis]
+        position += index[:, axis]
+    return position
+
+
+def _mask_edges(table: ChunkTable, grid: ChunkGrid) -> None:
+    """Mark the chunks that reach past the extent as having skipped every filter. Spec: IV.A.2.i, flag bit 0."""
+    edge = np.zeros(len(table), np.bool_)
+    for axis, (extent, chunk) in enumerate(zip(grid.shape, grid.chunk_shape, strict=True)):
+        if extent % chunk:
+            edge |= table.index[:, axis] == extent // chunk
+    table.filter_mask[edge] = (1 << grid.filter_count) - 1

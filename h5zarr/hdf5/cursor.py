@@ -1,0 +1,77 @@
+"""A place in a message, which moves on as fields are taken."""
+
+from __future__ import annotations
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.sizes import Sizes
+
+
+class Cursor:
+    """Takes little-endian fields from `content` one after the other; never past its end."""
+
+    __slots__ = ("_content", "_sizes", "_what", "position")
+
+    def __init__(self, content: bytes, what: str, sizes: Sizes | None = None) -> None:
+        self._content = content
+        self._what = what
+        self._sizes = sizes or Sizes()
+        self.position = 0
+
+    @property
+    def left(self) -> int:
+        """How many bytes are still to come."""
+        return len(self._content) - self.position
+
+    def take(self, nbytes: int) -> bytes:
+        """Return the next `nbytes` bytes."""
+        end = self.position + nbytes
+        if nbytes < 0 or end > len(self._content):
+            raise MalformedFile(f"{self._what} ends after {len(self._content)} bytes, inside a field")
+        taken = self._content[self.position : end]
+        self.position = end
+        return taken
+
+    def skip(self, nbytes: int) -> None:
+        self.take(nbytes)
+
+    def uint(self, nbytes: int) -> int:
+        """Return an unsigned integer of `nbytes` bytes."""
+        return int.from_bytes(self.take(nbytes), "little")
+
+    def u8(self) -> int:
+        return self.uint(1)
+
+    def u16(self) -> int:
+        return self.uint(2)
+
+    def u32(self) -> int:
+        return self.uint(4)
+
+    def length(self) -> int:
+        """Return an integer of the file's size of lengths."""
+        return self.uint(self._sizes.length_nbytes)
+
+    def address(self) -> int | None:
+        """Return an absolute address, or None for the undefined one."""
+        return self._sizes.address(self.uint(self._sizes.offset_nbytes))
+
+    def terminated(self) -> bytes:
+        """Return the bytes up to the next null, which is passed over."""
+        end = self._content.find(b"\0", self.position)
+        if end < 0:
+            raise MalformedFile(f"{self._what} has a name without an end")
+        taken = self._content[self.position : end]
+        self.position = end + 1
+        return taken
+
+    def align(self, nbytes: int, start: int = 0) -> None:
+        """Move to the next multiple of `nbytes` after `start`."""
+        self.skip(-(self.position - start) % nbytes)
+
+
+def text(stored: bytes) -> str:
+    """Return a name or string: UTF-8, and where it is not, Latin-1, which no byte can break."""
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored.decode("latin-1")

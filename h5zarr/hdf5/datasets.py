@@ -1,0 +1,198 @@
+"""A dataset: what its messages say together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.chunks.btree1 import read_btree1
+from h5zarr.hdf5.chunks.btree2 import read_btree2
+from h5zarr.hdf5.chunks.extensible_array import read_extensible_array
+from h5zarr.hdf5.chunks.fixed_array import read_fixed_array
+from h5zarr.hdf5.chunks.single import implicit_chunks, single_chunk
+from h5zarr.hdf5.chunks.table import ChunkGrid, empty_table, finish_table
+from h5zarr.hdf5.context import Context
+from h5zarr.hdf5.datatype import Datatype
+from h5zarr.hdf5.header import Message, ObjectHeader
+from h5zarr.hdf5.heaps.local import read_local_heap
+from h5zarr.hdf5.messages.dataspace import decode_dataspace
+from h5zarr.hdf5.messages.datatype import decode_datatype
+from h5zarr.hdf5.messages.external import decode_external_files
+from h5zarr.hdf5.messages.fill import DEFAULT_FILL, decode_fill, decode_old_fill
+from h5zarr.hdf5.messages.filters import decode_filters
+from h5zarr.hdf5.messages.kinds import Kind
+from h5zarr.hdf5.messages.layout import ChunkIndexMessage, LayoutMessage, VirtualMessage, decode_layout
+from h5zarr.hdf5.model import (
+    ChunkedLayout,
+    ChunkTable,
+    ContiguousLayout,
+    Dataset,
+    Dataspace,
+    ExternalLayout,
+    ExternalSegment,
+    FillValue,
+    Filter,
+    IndexKind,
+    Layout,
+)
+from h5zarr.hdf5.sizes import Sizes
+from h5zarr.hdf5.virtual import read_virtual
+from h5zarr.io.steps import Step
+
+T = TypeVar("T")
+_INDEX_READERS: dict[IndexKind, Callable[[int, ChunkGrid, Sizes], Step[ChunkTable]]] = {
+    IndexKind.BTREE_V1: read_btree1,
+    IndexKind.FIXED_ARRAY: read_fixed_array,
+    IndexKind.EXTENSIBLE_ARRAY: read_extensible_array,
+    IndexKind.BTREE_V2: read_btree2,
+}
+
+
+def read_content(message: Message, context: Context) -> Step[bytes]:
+    """Return the bytes of a message, wherever they are."""
+    if message.is_shared:
+        return (yield from context.shared.read(Kind(message.kind), message.content))
+    return message.content
+
+
+def decode_at(message: Message, content: bytes, decode: Callable[[bytes], T]) -> T:
+    """Return a decoded message; a complaint that does not know where it is gets the message's address."""
+    try:
+        return decode(content)
+    except MalformedFile as error:
+        if error.address is None:
+            raise MalformedFile(str(error), at=message.address) from error
+        raise
+
+
+def read_datatype(header: ObjectHeader, context: Context) -> Step[Datatype]:
+    """Return the datatype of a dataset or committed datatype."""
+    message = _required(header, Kind.DATATYPE)
+    return decode_at(message, (yield from read_content(message, context)), decode_datatype)
+
+
+def read_dataset(header: ObjectHeader, context: Context) -> Step[Dataset]:
+    """Return the dataset with its chunk table, but without its attributes."""
+    sizes = context.sizes
+    datatype = yield from read_datatype(header, context)
+    message = _required(header, Kind.DATASPACE)
+    content = yield from read_content(message, context)
+    dataspace = decode_at(message, content, lambda stored: decode_dataspace(stored, sizes.length_nbytes))
+    filters: tuple[Filter, ...] = ()
+    if found := header.first(Kind.FILTERS):
+        filters = decode_at(found, (yield from read_content(found, context)), decode_filters)
+    fill = yield from _read_fill(header, datatype, context)
+    layout = yield from _read_layout(header, datatype, dataspace, filters, context)
+    return Dataset(
+        address=header.address,
+        datatype=datatype,
+        dataspace=dataspace,
+        layout=layout,
+        filters=filters,
+        fill=fill,
+        attributes={},
+    )
+
+
+def _required(header: ObjectHeader, kind: Kind) -> Message:
+    message = header.first(kind)
+    if message is None:
+        raise MalformedFile(f"object has no {kind.name.lower()} message", at=header.address)
+    return message
+
+
+def _read_fill(header: ObjectHeader, datatype: Datatype, context: Context) -> Step[FillValue]:
+    """Return the fill value: the new message decides where there are both."""
+    fill = DEFAULT_FILL
+    if message := header.first(Kind.FILL_VALUE):
+        fill = decode_at(message, (yield from read_content(message, context)), decode_fill)
+    elif message := header.first(Kind.FILL_VALUE_OLD):
+        fill = decode_at(message, (yield from read_content(message, context)), decode_old_fill)
+    if fill.element is not None and message is not None and len(fill.element) != datatype.nbytes:
+        what = f"fill value has {len(fill.element)} bytes, an element {datatype.nbytes}"
+        raise MalformedFile(what, at=message.address)
+    return fill
+
+
+def _read_layout(
+    header: ObjectHeader, datatype: Datatype, dataspace: Dataspace, filters: tuple[Filter, ...], context: Context
+) -> Step[Layout]:
+    message = _required(header, Kind.LAYOUT)
+    decoded: LayoutMessage = decode_at(message, message.content, lambda content: decode_layout(content, context.sizes))
+    if isinstance(decoded, VirtualMessage):
+        return (yield from read_virtual(decoded, context))
+    if isinstance(decoded, ChunkIndexMessage):
+        return (yield from _read_chunks(decoded, datatype, dataspace, filters, context.sizes, message.address))
+    if isinstance(decoded, ContiguousLayout):
+        if external := header.first(Kind.EXTERNAL_FILES):
+            return (yield from _read_external(external, context.sizes))
+        return _contiguous(decoded, datatype, dataspace, context.sizes, message.address)
+    return decoded
+
+
+def _contiguous(stored: ContiguousLayout, datatype: Datatype, dataspace: Dataspace, sizes: Sizes, at: int) -> Layout:
+    nbytes = dataspace.count * datatype.nbytes
+    if stored.address is None or nbytes == 0:
+        return ContiguousLayout(None, nbytes)
+    if 0 <= stored.nbytes < nbytes:
+        raise MalformedFile(f"contiguous data has {stored.nbytes} bytes, its extent needs {nbytes}", at=at)
+    sizes.span(stored.address, nbytes, "contiguous data")
+    return ContiguousLayout(stored.address, nbytes)
+
+
+def _read_chunks(
+    message: ChunkIndexMessage,
+    datatype: Datatype,
+    dataspace: Dataspace,
+    filters: tuple[Filter, ...],
+    sizes: Sizes,
+    at: int,
+) -> Step[ChunkedLayout]:
+    if len(message.chunk_shape) != dataspace.rank:
+        raise MalformedFile(f"chunks of shape {message.chunk_shape} for a dataset of rank {dataspace.rank}", at=at)
+    if message.element_nbytes != datatype.nbytes:
+        raise MalformedFile(
+            f"chunks of elements of {message.element_nbytes} bytes, the datatype has {datatype.nbytes}", at=at
+        )
+    chunk_nbytes = datatype.nbytes
+    for extent in message.chunk_shape:
+        chunk_nbytes *= extent
+    if chunk_nbytes >= 1 << 62:
+        raise MalformedFile(f"chunks of {chunk_nbytes} bytes", at=at)
+    grid = ChunkGrid(
+        shape=dataspace.shape,
+        max_shape=dataspace.max_shape,
+        chunk_shape=message.chunk_shape,
+        chunk_nbytes=chunk_nbytes,
+        filter_count=len(filters),
+        edge_chunks_unfiltered=message.edge_chunks_unfiltered,
+    )
+    table = yield from _read_index(message, grid, sizes)
+    return ChunkedLayout(
+        chunk_shape=message.chunk_shape,
+        index_kind=message.kind,
+        chunks=finish_table(table, grid, sizes),
+        edge_chunks_unfiltered=message.edge_chunks_unfiltered,
+    )
+
+
+def _read_index(message: ChunkIndexMessage, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]:
+    if message.address is None or 0 in grid.shape:
+        return empty_table(grid.rank)
+    if message.kind is IndexKind.SINGLE:
+        return single_chunk(message.address, grid, message.single_nbytes, message.single_mask)
+    if message.kind is IndexKind.IMPLICIT:
+        return implicit_chunks(message.address, grid, sizes)
+    return (yield from _INDEX_READERS[message.kind](message.address, grid, sizes))
+
+
+def _read_external(message: Message, sizes: Sizes) -> Step[ExternalLayout]:
+    files = decode_at(message, message.content, lambda content: decode_external_files(content, sizes))
+    heap = yield from read_local_heap(files.heap, sizes)
+    return ExternalLayout(
+        tuple(
+            ExternalSegment(file=heap.name(slot.name_at), address=slot.address, nbytes=slot.nbytes)
+            for slot in files.slots
+        )
+    )

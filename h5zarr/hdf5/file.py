@@ -1,0 +1,164 @@
+"""A whole file: every object that can be reached, all of them in lockstep."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+
+from h5zarr.errors import H5ZarrError, MalformedFile, Problem
+from h5zarr.hdf5.attributes import read_attributes
+from h5zarr.hdf5.cache_image import overlay, read_cache_image
+from h5zarr.hdf5.context import Context
+from h5zarr.hdf5.datasets import read_dataset, read_datatype
+from h5zarr.hdf5.groups import read_links
+from h5zarr.hdf5.header import Message, ObjectHeader, read_object_header
+from h5zarr.hdf5.messages.kinds import Kind
+from h5zarr.hdf5.messages.link import decode_link_info
+from h5zarr.hdf5.model import Attribute, CommittedDatatype, Group, H5File, HardLink, Link, Object
+from h5zarr.hdf5.shared import read_shared_messages
+from h5zarr.hdf5.superblock import Superblock, apply_extension, read_driver_block, read_superblock
+from h5zarr.io.steps import Crew, Step, attempt, both
+
+_FILE = "/"
+
+
+def read_file(url: str, nbytes: int) -> Step[H5File]:
+    """Return everything that the file at `url`, of `nbytes` bytes, holds; what cannot be read is named as a problem.
+
+    Raises only when there is nothing to show: no superblock, or no root group.
+    """
+    superblock = yield from read_superblock(nbytes)
+    yield from read_driver_block(superblock)
+    problems = _check_end(superblock)
+    extension = yield from _read_extension(superblock)
+    entries = yield from read_cache_image(extension, superblock.sizes)
+    scan = yield from overlay(_scan(superblock, extension), entries)
+    root = scan.objects.get(superblock.root)
+    if not isinstance(root, Group):
+        broken = scan.errors.get(superblock.root)
+        raise broken[0][1] if broken else MalformedFile("the root object is no group", at=superblock.root)
+    paths = _first_paths(superblock.root, scan.objects)
+    problems += _problems(scan, paths)
+    return H5File(url=url, root=root, objects=scan.objects, paths=paths, problems=tuple(problems))
+
+
+def _check_end(superblock: Superblock) -> list[Problem]:
+    end = superblock.sizes.end
+    if superblock.stated_end <= end:
+        return []
+    missing = superblock.stated_end - end
+    error = MalformedFile(
+        f"the file is truncated: it should have {superblock.stated_end} bytes, {missing} are missing", at=end
+    )
+    return [Problem.from_error(_FILE, error)]
+
+
+def _read_extension(superblock: Superblock) -> Step[tuple[Message, ...]]:
+    """Return the messages of the superblock extension, where there is one. Spec: II.C."""
+    if superblock.extension is None:
+        return ()
+    return (yield from read_object_header(superblock.extension, superblock.sizes)).messages
+
+
+def _scan(superblock: Superblock, extension: tuple[Message, ...]) -> Step[_Scan]:
+    """Return the scan of everything that the root group reaches."""
+    sizes = apply_extension(superblock.sizes, extension)
+    shared = yield from read_shared_messages(extension, sizes)
+    scan = _Scan(Context.of(sizes, shared))
+    scan.visit(superblock.root)
+    yield from scan.crew.finish()
+    return scan
+
+
+class _Scan:
+    """A scan under way: each object starts when the first link to it is found, and runs along with all others."""
+
+    def __init__(self, context: Context) -> None:
+        self.crew = Crew()
+        self.objects: dict[int, Object] = {}
+        self.errors: dict[int, list[tuple[str, H5ZarrError]]] = {}
+        self._context = context
+        self._visited: set[int] = set()
+
+    def visit(self, address: int) -> None:
+        """Start reading the object at `address`, unless that has been done."""
+        if address in self._visited:
+            return
+        self._visited.add(address)
+        self.crew.start(attempt(self._read_object(address)), self._keep(address))
+
+    def _keep(self, address: int) -> Callable[[Object | H5ZarrError], None]:
+        def keep(found: Object | H5ZarrError) -> None:
+            if isinstance(found, H5ZarrError):
+                self.complain(address, "", found)
+            else:
+                self.objects[address] = found
+
+        return keep
+
+    def complain(self, address: int, part: str, error: H5ZarrError) -> None:
+        """Remember what is wrong with a part of the object at `address`."""
+        self.errors.setdefault(address, []).append((part, error))
+
+    def _read_object(self, address: int) -> Step[Object]:
+        header = yield from read_object_header(address, self._context.sizes)
+        kinds = {message.kind for message in header.messages}
+        if Kind.LAYOUT in kinds:
+            attributes, dataset = yield from both(self._read_attributes(header), read_dataset(header, self._context))
+            return replace(dataset, attributes=attributes)
+        if kinds & {Kind.SYMBOL_TABLE, Kind.LINK_INFO, Kind.LINK}:
+            return (yield from self._read_group(header))
+        if Kind.DATATYPE in kinds:
+            attributes, datatype = yield from both(self._read_attributes(header), read_datatype(header, self._context))
+            return CommittedDatatype(address=address, datatype=datatype, attributes=attributes)
+        raise MalformedFile("object is neither a group nor a dataset nor a datatype", at=address)
+
+    def _read_group(self, header: ObjectHeader) -> Step[Group]:
+        attributes, links = yield from both(self._read_attributes(header), self._read_links(header))
+        info = header.first(Kind.LINK_INFO)
+        tracks_order = info is not None and decode_link_info(info.content, self._context.sizes).tracks_order
+        return Group(address=header.address, links=links, attributes=attributes, tracks_order=tracks_order)
+
+    def _read_links(self, header: ObjectHeader) -> Step[dict[str, Link]]:
+        """Return a group's links, and start on what they point to."""
+        links: dict[str, Link] = {}
+        found, errors = yield from read_links(header, self._context.sizes)
+        for link in found:
+            if links.setdefault(link.name, link) is not link:
+                what = f"two links of this group are both called {link.name!r}; the second is left out"
+                self.complain(header.address, "", MalformedFile(what))
+            elif isinstance(link, HardLink):
+                self.visit(link.address)
+        for error in errors:
+            self.complain(header.address, "", error)
+        return links
+
+    def _read_attributes(self, header: ObjectHeader) -> Step[dict[str, Attribute]]:
+        attributes, broken = yield from read_attributes(header, self._context)
+        for name, error in broken:
+            self.complain(header.address, f"@{name}", error)
+        return attributes
+
+
+def _first_paths(root: int, objects: dict[int, Object]) -> dict[int, str]:
+    """Return the first path of each object that a hard link reaches, breadth first, broken ones included."""
+    paths = {root: "/"}
+    waiting = deque([root])
+    while waiting:
+        address = waiting.popleft()
+        group = objects.get(address)
+        if not isinstance(group, Group):
+            continue
+        parent = paths[address].rstrip("/")
+        for link in group.links.values():
+            if isinstance(link, HardLink) and link.address not in paths:
+                paths[link.address] = f"{parent}/{link.name}"
+                waiting.append(link.address)
+    return paths
+
+
+def _problems(scan: _Scan, paths: dict[int, str]) -> list[Problem]:
+    """Return what went wrong, in the order of the paths."""
+    known = [(path, address) for address, path in paths.items() if address in scan.errors]
+    return [Problem.from_error(path + part, error) for path, address in known for part, error in scan.errors[address]]

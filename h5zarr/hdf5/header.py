@@ -1,0 +1,159 @@
+"""Object headers: the messages that describe an object. Spec: IV.A.1."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.checksum import check_checksum
+from h5zarr.hdf5.cursor import Cursor
+from h5zarr.hdf5.messages.kinds import Kind
+from h5zarr.hdf5.on_disk import check_signature
+from h5zarr.hdf5.sizes import Sizes, Visits
+from h5zarr.io.span import Span
+from h5zarr.io.steps import Step
+
+_GUESS_NBYTES = 1024  # holds most headers, so that they take one round
+_PREFIX_V1 = struct.Struct("<BxHIIxxxx")  # version, messages, reference count, size
+_MESSAGE_V1 = struct.Struct("<HHBxxx")
+_MESSAGE_V2 = struct.Struct("<BHB")
+_SHARED = 0x02
+
+
+class Message(NamedTuple):
+    """One message: its type, flags, bytes, where they stand, and its creation order where that is tracked."""
+
+    kind: int
+    flags: int
+    content: bytes
+    address: int
+    order: int | None
+
+    @property
+    def is_shared(self) -> bool:
+        """True when the bytes only say where the message is."""
+        return bool(self.flags & _SHARED)
+
+
+class ObjectHeader(NamedTuple):
+    """All messages of an object, in the order of the file."""
+
+    address: int
+    messages: tuple[Message, ...]
+
+    def of_kind(self, kind: Kind) -> list[Message]:
+        return [message for message in self.messages if message.kind == kind]
+
+    def first(self, kind: Kind) -> Message | None:
+        for message in self.messages:
+            if message.kind == kind:
+                return message
+        return None
+
+
+class _Block(NamedTuple):
+    """A run of messages, and how its message prefixes look."""
+
+    address: int
+    content: bytes
+    version: int
+    has_order: bool = False
+
+
+def read_object_header(address: int, sizes: Sizes) -> Step[ObjectHeader]:
+    """Return the header at `address`: one round when it is small, one more for each generation of continuations."""
+    (head,) = yield [sizes.span_up_to(address, 16, _GUESS_NBYTES, "object header")]
+    block_span, version, has_order = _first_block(bytes(head[:64]), address, sizes)
+    if block_span.end > address + len(head):
+        (head,) = yield [sizes.span(address, block_span.end - address, "object header")]
+    blocks = [_Block(block_span.address, _content(head, address, block_span, version), version, has_order)]
+    visits = Visits(sizes, "object header")
+    visits.claim(address, block_span.nbytes)
+    messages: list[Message] = []
+    while blocks:
+        found = [message for block in blocks for message in _decode_messages(block)]
+        messages += [message for message in found if message.kind != Kind.CONTINUATION]
+        spans = [_continuation(message, sizes) for message in found if message.kind == Kind.CONTINUATION]
+        for span in spans:
+            visits.claim(span.address, span.nbytes)
+        if not spans:
+            break
+        buffers = yield spans
+        blocks = [
+            _continued(span, bytes(buffer), version, has_order) for span, buffer in zip(spans, buffers, strict=True)
+        ]
+    return ObjectHeader(address, tuple(messages))
+
+
+def _first_block(head: bytes, address: int, sizes: Sizes) -> tuple[Span, int, bool]:
+    """Return the span of the first run of messages (checksum included), the version, and if messages have an order."""
+    if head[:4] == b"OHDR":
+        return _first_block_v2(head, address, sizes)
+    version, _, _, nbytes = _PREFIX_V1.unpack_from(head)
+    if version != 1:
+        raise MalformedFile(
+            f"object header has neither a signature nor version 1, but begins with {head[:4]!r}", at=address
+        )
+    return sizes.span(address + _PREFIX_V1.size, nbytes, "object header"), 1, False
+
+
+def _first_block_v2(head: bytes, address: int, sizes: Sizes) -> tuple[Span, int, bool]:
+    cursor = Cursor(head, "object header")
+    cursor.skip(4)
+    if (version := cursor.u8()) != 2:
+        raise MalformedFile(f"object header has unknown version {version}", at=address)
+    flags = cursor.u8()
+    if flags & 0x20:
+        cursor.skip(16)  # access, modification, change and birth times
+    if flags & 0x10:
+        cursor.skip(4)  # when attributes change between compact and dense
+    nbytes = cursor.uint(1 << (flags & 3))
+    span = sizes.span(address + cursor.position, nbytes + 4, "object header")
+    return span, 2, bool(flags & 0x04)
+
+
+def _content(head: memoryview, address: int, span: Span, version: int) -> bytes:
+    """Return the first run of messages, its checksum verified and removed."""
+    start, end = span.address - address, span.end - address
+    if version == 1:
+        return bytes(head[start:end])
+    check_checksum(head[:end], "object header", address)
+    return bytes(head[start : end - 4])
+
+
+def _continuation(message: Message, sizes: Sizes) -> Span:
+    cursor = Cursor(message.content, "continuation message", sizes)
+    address, nbytes = cursor.address(), cursor.length()
+    if address is None or nbytes == 0:
+        raise MalformedFile("continuation message points nowhere", at=message.address)
+    return sizes.span(address, nbytes, "object header continuation")
+
+
+def _continued(span: Span, content: bytes, version: int, has_order: bool) -> _Block:
+    if version == 1:
+        return _Block(span.address, content, version)
+    check_signature(content, b"OCHK", "object header continuation", span.address)
+    check_checksum(content, "object header continuation", span.address)
+    return _Block(span.address + 4, content[4:-4], version, has_order)
+
+
+def _decode_messages(block: _Block) -> Iterator[Message]:
+    """Yield the messages of one block; a gap at its end, too small for a message, is passed over."""
+    prefix = _MESSAGE_V1 if block.version == 1 else _MESSAGE_V2
+    prefix_nbytes = prefix.size + 2 * block.has_order
+    content = block.content
+    position, last = 0, len(content) - prefix_nbytes
+    while position <= last:
+        kind, nbytes, flags = prefix.unpack_from(content, position)
+        order = int.from_bytes(content[position + 4 : position + 6], "little") if block.has_order else None
+        position += prefix_nbytes
+        end = position + nbytes
+        if end > len(content):
+            raise MalformedFile(
+                f"message of type {kind:#x} reaches past the end of its header", at=block.address + position
+            )
+        if kind:
+            yield Message(kind, flags, content[position:end], block.address + position, order)
+        position = end

@@ -1,0 +1,85 @@
+"""The global heap: values of variable length, in collections that objects share. Spec: III.E."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from h5zarr.errors import H5ZarrError, MalformedFile
+from h5zarr.hdf5.on_disk import U8, WIDTHS, Length, OnDisk, Reserved3, on_disk
+from h5zarr.hdf5.sizes import Sizes
+from h5zarr.io.steps import Step
+
+_LEAST_NBYTES = 4096  # the library makes no smaller collection
+
+
+@on_disk(b"GCOL", versions=(1,))
+class CollectionHeader(OnDisk):
+    """Header of a global heap collection; its size includes itself. Spec: III.E."""
+
+    version: U8
+    reserved: Reserved3
+    nbytes_in_all: Length
+
+
+class GlobalHeap:
+    """The collections read so far: each is read once, whoever asks."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self._collections: dict[int, dict[int, bytes] | H5ZarrError] = {}
+
+    def read(self, addresses: Iterable[int]) -> Step[None]:
+        """Make the collections at `addresses` known, in at most two rounds. A broken one is told when it is used."""
+        missing = [address for address in set(addresses) if address not in self._collections]
+        if not missing:
+            return
+        least = CollectionHeader.nbytes(self._sizes)
+        spans = []
+        for address in missing:
+            try:
+                spans.append(self._sizes.span_up_to(address, least, _LEAST_NBYTES, "global heap collection"))
+            except MalformedFile as error:
+                self._collections[address] = error
+        buffers = yield spans
+        longer = []
+        for span, buffer in zip(spans, buffers, strict=True):
+            try:
+                header = CollectionHeader.decode(buffer, self._sizes, at=span.address)
+                whole = self._sizes.span(span.address, header.nbytes_in_all, "global heap collection")
+            except MalformedFile as error:
+                self._collections[span.address] = error
+                continue
+            if whole.nbytes > span.nbytes:
+                longer.append(whole)
+            elif span.address not in self._collections:
+                self._collections[span.address] = self._decode(bytes(buffer[: whole.nbytes]), span.address)
+        if longer:
+            buffers = yield longer
+            for span, buffer in zip(longer, buffers, strict=True):
+                if span.address not in self._collections:
+                    self._collections[span.address] = self._decode(bytes(buffer), span.address)
+
+    def objects(self, address: int) -> dict[int, bytes]:
+        """Return the objects of a collection that has been read, by their index."""
+        found = self._collections[address]
+        if isinstance(found, H5ZarrError):
+            raise found
+        return found
+
+    def _decode(self, collection: bytes, address: int) -> dict[int, bytes] | H5ZarrError:
+        prefix = struct.Struct(f"<HHI{WIDTHS[self._sizes.length_nbytes]}")
+        step = prefix.size + -prefix.size % 8
+        objects: dict[int, bytes] = {}
+        position = CollectionHeader.nbytes(self._sizes)
+        position += -position % 8
+        while position + prefix.size <= len(collection):
+            index, _, _, nbytes = prefix.unpack_from(collection, position)
+            if index == 0:  # free space, always the last
+                break
+            start = position + step
+            if start + nbytes > len(collection):
+                return MalformedFile(f"global heap object {index} reaches past its collection", at=address + position)
+            objects[index] = collection[start : start + nbytes]
+            position = start + nbytes + -nbytes % 8
+        return objects

@@ -1,0 +1,48 @@
+"""Nodes of one size, a whole level of a tree at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.sizes import Sizes
+from h5zarr.io.span import Span
+
+_SLAB_NBYTES = 4 << 20  # decoding a level slab by slab keeps the memory for a million chunks small
+
+
+def node_spans(addresses: npt.NDArray[np.int64], nbytes: int, sizes: Sizes, what: str) -> list[Span]:
+    """Return the spans of distinct nodes that the file can hold together, or raise."""
+    outside = (addresses < sizes.base) | (addresses > sizes.end - nbytes)
+    if outside.any():
+        raise MalformedFile(f"{what} of {nbytes} bytes reaches outside the file", at=int(addresses[outside][0]))
+    if len(addresses) * nbytes > sizes.end:
+        raise MalformedFile(f"{len(addresses)} {what}s of {nbytes} bytes are more than the file has")
+    if len(addresses) > 1:
+        ordered = np.sort(addresses)
+        twice = ordered[1:] == ordered[:-1]
+        if twice.any():
+            raise MalformedFile(f"{what} is reached twice", at=int(ordered[1:][twice][0]))
+    return list(map(Span, addresses.tolist(), repeat(nbytes)))
+
+
+def node_slabs(blocks: Sequence[memoryview], nbytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
+    """Yield the number of the first node and the nodes' bytes, a row each, a few megabytes at a time."""
+    step = max(1, _SLAB_NBYTES // max(1, nbytes))
+    for first in range(0, len(blocks), step):
+        slab = blocks[first : first + step]
+        content = slab[0] if len(slab) == 1 else b"".join(slab)
+        yield first, np.frombuffer(content, np.uint8).reshape(len(slab), nbytes)
+
+
+def check_nodes(rows: npt.NDArray[np.uint8], prefix: bytes, what: str, addresses: npt.NDArray[np.int64]) -> None:
+    """Raise unless every row begins with `prefix`: a signature, and whatever follows it in every node."""
+    wrong = (rows[:, : len(prefix)] != np.frombuffer(prefix, np.uint8)).any(axis=1)
+    if wrong.any():
+        number = int(wrong.argmax())
+        found = rows[number, : len(prefix)].tobytes()
+        raise MalformedFile(f"{what} begins with {found!r}, expected {prefix!r}", at=int(addresses[number]))

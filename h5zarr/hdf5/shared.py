@@ -1,0 +1,96 @@
+"""Messages that stand elsewhere: committed datatypes, and the table of shared messages. Spec: IV.A.2 and III.I."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.checksum import check_checksum
+from h5zarr.hdf5.cursor import Cursor
+from h5zarr.hdf5.header import Message, read_object_header
+from h5zarr.hdf5.heaps.fractal import HeapBlocks, read_heap
+from h5zarr.hdf5.messages.kinds import Kind
+from h5zarr.hdf5.on_disk import check_signature
+from h5zarr.hdf5.sizes import Sizes
+from h5zarr.io.steps import Step
+
+_IN_HEAP, _IN_HEADER = 1, 2
+_HEAP_ID_NBYTES = 8
+_MAX_INDEXES = 8
+
+
+class _SharedIndex(NamedTuple):
+    """One index of the table. `kinds` has a bit set for each message type, at the type's number: the specification
+    numbers the bits from 0, the library does not.
+    """
+
+    kinds: int
+    heap: int | None
+
+
+class SharedMessages:
+    """Finds the bytes of a message that is not where it should be; each header and heap is read once."""
+
+    def __init__(self, sizes: Sizes, indexes: tuple[_SharedIndex, ...] = ()) -> None:
+        self._sizes = sizes
+        self._indexes = indexes
+        self._committed: dict[tuple[int, Kind], bytes] = {}
+        self._heaps: dict[int, HeapBlocks] = {}
+
+    def read(self, kind: Kind, content: bytes) -> Step[bytes]:
+        """Return the message of a given kind that `content` points to."""
+        cursor = Cursor(content, "shared message", self._sizes)
+        version, where = cursor.u8(), cursor.u8()
+        if version == 3 and where == _IN_HEAP:
+            return (yield from self._read_from_heap(kind, cursor.take(_HEAP_ID_NBYTES)))
+        if version == 1:
+            cursor.skip(6)
+        elif version not in (2, 3) or (version == 3 and where != _IN_HEADER):
+            raise MalformedFile(f"shared message has unknown version {version} or type {where}")
+        if (address := cursor.address()) is None:
+            raise MalformedFile("shared message points to no address")
+        return (yield from self._read_from_header(kind, address))
+
+    def _read_from_header(self, kind: Kind, address: int) -> Step[bytes]:
+        if (address, kind) not in self._committed:
+            header = yield from read_object_header(address, self._sizes)
+            found = header.first(kind)
+            if found is None or found.is_shared:
+                raise MalformedFile(f"the object that shares a {kind.name.lower()} message has none", at=address)
+            self._committed[address, kind] = found.content
+        return self._committed[address, kind]
+
+    def _read_from_heap(self, kind: Kind, heap_id: bytes) -> Step[bytes]:
+        heaps = [index.heap for index in self._indexes if index.kinds >> kind & 1]
+        if not heaps or heaps[0] is None:
+            raise MalformedFile(f"the file has no heap of shared {kind.name.lower()} messages")
+        if heaps[0] not in self._heaps:
+            self._heaps[heaps[0]] = yield from read_heap(heaps[0], self._sizes)
+        (found,) = yield from self._heaps[heaps[0]].read([heap_id])
+        return found
+
+
+def read_shared_messages(extension: tuple[Message, ...], sizes: Sizes) -> Step[SharedMessages]:
+    """Return the file's shared messages, as the superblock extension announces them. Spec: III.I."""
+    message = next((message for message in extension if message.kind == Kind.SHARED_TABLE), None)
+    if message is None:
+        return SharedMessages(sizes)
+    cursor = Cursor(message.content, "shared message table message", sizes)
+    version, address, count = cursor.u8(), cursor.address(), cursor.u8()
+    if version != 0 or address is None or count > _MAX_INDEXES:
+        raise MalformedFile("shared message table message is impossible", at=message.address)
+    nbytes = 4 + count * (14 + 2 * sizes.offset_nbytes) + 4
+    (table,) = yield [sizes.span(address, nbytes, "shared message table")]
+    check_signature(table, b"SMTB", "shared message table", address)
+    check_checksum(table, "shared message table", address)
+    cursor = Cursor(bytes(table), "shared message table", sizes)
+    cursor.skip(4)
+    return SharedMessages(sizes, tuple(_index(cursor) for _ in range(count)))
+
+
+def _index(cursor: Cursor) -> _SharedIndex:
+    cursor.skip(2)  # version, and if it is a list or a B-tree: the messages say themselves where they are
+    kinds = cursor.u16()
+    cursor.skip(4 + 2 + 2 + 2)  # least size, cutoffs, number of messages
+    cursor.address()  # the list or B-tree
+    return _SharedIndex(kinds, cursor.address())

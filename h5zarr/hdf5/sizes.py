@@ -1,0 +1,62 @@
+"""The numbers that a file fixes once for all of its structures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from h5zarr.errors import MalformedFile
+from h5zarr.io.span import Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """Widths of addresses and lengths, where the file begins and ends, and the ranks of its version 1 B-trees.
+
+    Every parser takes one, and asks it for spans: that is where an address outside the file is caught, before anything
+    is read or allocated. Spec: II.A.
+    """
+
+    offset_nbytes: int = 8
+    length_nbytes: int = 8
+    base: int = 0  # absolute address of the file's own address zero
+    end: int = 1 << 62  # absolute address of the first byte after the source
+    group_leaf_rank: int = 4
+    group_internal_rank: int = 16
+    chunk_rank: int = 32
+
+    def address(self, stored: int) -> int | None:
+        """Return the absolute address for a stored one; None for the undefined address."""
+        if stored == (1 << (8 * self.offset_nbytes)) - 1:
+            return None
+        return stored + self.base
+
+    def span(self, address: int, nbytes: int, what: str) -> Span:
+        """Return the span of a structure, or raise if the file cannot hold it."""
+        if address < self.base or nbytes < 0 or address + nbytes > self.end:
+            raise MalformedFile(
+                f"{what} of {nbytes} bytes reaches outside the file, which ends at {self.end:#x}", at=address
+            )
+        return Span(address, nbytes)
+
+    def span_up_to(self, address: int, least: int, most: int, what: str) -> Span:
+        """Return a span of `most` bytes, or fewer where the file ends, but of `least` bytes at least."""
+        return self.span(address, max(least, min(most, self.end - address)), what)
+
+
+class Visits:
+    """The nodes of one tree seen so far: a node met twice, or more nodes than the file has bytes, is a broken tree."""
+
+    def __init__(self, sizes: Sizes, what: str) -> None:
+        self._sizes = sizes
+        self._what = what
+        self._seen: set[int] = set()
+        self._nbytes = 0
+
+    def claim(self, address: int, nbytes: int) -> None:
+        """Note a visit to the node at `address`."""
+        self._nbytes += nbytes
+        if address in self._seen:
+            raise MalformedFile(f"{self._what} reaches the same node twice", at=address)
+        if self._nbytes > self._sizes.end:
+            raise MalformedFile(f"{self._what} claims more bytes than the file has", at=address)
+        self._seen.add(address)

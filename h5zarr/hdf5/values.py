@@ -1,0 +1,203 @@
+"""Values: elements of any datatype as numpy arrays.
+
+| HDF5                      | numpy                                                                  |
+|---------------------------|------------------------------------------------------------------------|
+| integers, floats, bitfields, time | the same bits; odd ones converted to the next larger type       |
+| fixed string              | `S`, padding removed                                                   |
+| variable-length string    | objects: `bytes`                                                       |
+| opaque                    | `V`                                                                    |
+| enumeration               | its base integers                                                      |
+| complex                   | complex64, complex128, …                                               |
+| compound                  | structured; members that need it are objects                           |
+| array                     | trailing axes (inside a compound: a subarray)                          |
+| variable-length sequence  | objects: one array each                                                |
+| reference                 | objects: `ObjectReference`, `RegionReference`, `AttributeReference`    |
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.hdf5.datatype import (
+    Array,
+    Bitfield,
+    Complex,
+    Compound,
+    Datatype,
+    Enumeration,
+    FixedPoint,
+    FloatingPoint,
+    Opaque,
+    Padding,
+    Reference,
+    String,
+    Time,
+    VariableLengthSequence,
+    VariableLengthString,
+)
+from h5zarr.hdf5.heaps.collections import GlobalHeap
+from h5zarr.hdf5.numbers import decode_floats, decode_integers, float_dtype, integer_dtype
+from h5zarr.hdf5.references import read_references
+from h5zarr.hdf5.sizes import Sizes
+from h5zarr.io.steps import Step
+
+_MAX_OPAQUE_NBYTES = 0x7FFFFFFF  # numpy's largest element
+
+
+@lru_cache(maxsize=4096)
+def plain_dtype(datatype: Datatype) -> np.dtype[Any] | None:
+    """Return the numpy type that has exactly the bytes of `datatype`, or None when values must be converted.
+
+    Strings padded with spaces, and those that may hold something behind their end, are not plain.
+    """
+    match datatype:
+        case FixedPoint() | Bitfield() | Time():
+            return integer_dtype(datatype)
+        case FloatingPoint():
+            return float_dtype(datatype)
+        case Enumeration(base=base):
+            return plain_dtype(base)
+        case Opaque(nbytes=nbytes):
+            return np.dtype(f"V{nbytes}") if nbytes <= _MAX_OPAQUE_NBYTES else None
+        case Complex(base=base):
+            part = plain_dtype(base)
+            return np.dtype(f"{part.byteorder}c{2 * part.itemsize}") if part is not None and part.itemsize > 2 else None
+        case Array(base=base, shape=shape):
+            part = plain_dtype(base)
+            return np.dtype((part, shape)) if part is not None else None
+        case Compound(members=members, nbytes=nbytes):
+            parts = [(member, plain_dtype(member.datatype)) for member in members]
+            if any(part is None for _, part in parts):
+                return None
+            return _structured([(member.name, part, member.byte_offset) for member, part in parts], nbytes)
+    return None
+
+
+def _structured(fields: list[tuple[str, Any, int]], nbytes: int) -> np.dtype[Any]:
+    names = [name for name, _, _ in fields]
+    if len(set(names)) != len(names):
+        raise MalformedFile("compound datatype has two members of the same name")
+    formats, starts = [part for _, part, _ in fields], [start for _, _, start in fields]
+    return np.dtype({"names": names, "formats": formats, "offsets": starts, "itemsize": nbytes})
+
+
+class ValueReader:
+    """Turns raw elements into values; those of variable length ask for what they need of the global heap."""
+
+    def __init__(self, sizes: Sizes, heap: GlobalHeap) -> None:
+        self._sizes = sizes
+        self._heap = heap
+
+    def read(self, datatype: Datatype, raw: bytes, count: int) -> Step[npt.NDArray[Any]]:
+        """Return `count` elements; those of an array type have its axes behind the first."""
+        if len(raw) < count * datatype.nbytes:
+            raise MalformedFile(f"{count} elements of {datatype.nbytes} bytes are cut short at {len(raw)} bytes")
+        dtype = plain_dtype(datatype)
+        if dtype is not None:
+            return np.frombuffer(raw, dtype, count)
+        match datatype:
+            case FixedPoint() | Bitfield() | Time():
+                return decode_integers(datatype, raw, count)
+            case FloatingPoint():
+                return decode_floats(datatype, raw, count)
+            case String():
+                return _fixed_strings(datatype, raw, count)
+            case VariableLengthString():
+                return (yield from self._strings(datatype, raw, count))
+            case VariableLengthSequence():
+                return (yield from self._sequences(datatype, raw, count))
+            case Reference():
+                return (yield from read_references(datatype, raw, count, self._sizes, self._heap))
+            case Compound():
+                return (yield from self._compound(datatype, raw, count))
+            case Array(base=base, shape=shape):
+                values = yield from self.read(base, raw, count * (datatype.nbytes // base.nbytes))
+                return values.reshape(count, *shape, *values.shape[1:])
+            case Enumeration(base=base):
+                return (yield from self.read(base, raw, count))
+            case Complex(base=base):
+                parts = yield from self.read(base, raw, 2 * count)
+                return parts[0::2] + 1j * parts[1::2].astype(np.result_type(parts.dtype, np.float32))
+        raise Unsupported(f"values of type {type(datatype).__name__} and {datatype.nbytes} bytes")
+
+    def _compound(self, datatype: Compound, raw: bytes, count: int) -> Step[npt.NDArray[Any]]:
+        """Return a structured array, each member decoded by itself; packed, because members may change their size."""
+        rows = np.frombuffer(raw, np.uint8, count * datatype.nbytes).reshape(count, datatype.nbytes)
+        columns = []
+        for member in datatype.members:
+            end = member.byte_offset + member.datatype.nbytes
+            part = rows[:, member.byte_offset : end].tobytes()
+            columns.append((yield from self.read(member.datatype, part, count)))
+        names = [member.name for member in datatype.members]
+        if len(set(names)) != len(names):
+            raise MalformedFile("compound datatype has two members of the same name")
+        packed = np.dtype([(name, column.dtype, column.shape[1:]) for name, column in zip(names, columns, strict=True)])
+        values = np.empty(count, packed)
+        for name, column in zip(names, columns, strict=True):
+            values[name] = column
+        return values
+
+    def _strings(self, datatype: VariableLengthString, raw: bytes, count: int) -> Step[npt.NDArray[Any]]:
+        values = np.empty(count, object)
+        found = yield from self._heap_objects(datatype.nbytes, raw, count)
+        for number, (nbytes, content) in enumerate(found):
+            text = content[:nbytes]
+            values[number] = text.rstrip(b" ") if datatype.padding is Padding.SPACE_PADDED else text.partition(b"\0")[0]
+        return values
+
+    def _sequences(self, datatype: VariableLengthSequence, raw: bytes, count: int) -> Step[npt.NDArray[Any]]:
+        """Return an array for each element; the elements of all of them are decoded at once."""
+        values = np.empty(count, object)
+        found = yield from self._heap_objects(datatype.nbytes, raw, count)
+        base = datatype.base
+        for length, content in found:
+            if length * base.nbytes > len(content):
+                raise MalformedFile(f"a sequence of {length} elements has {len(content)} bytes in the heap")
+        joined = b"".join(content[: length * base.nbytes] for length, content in found)
+        flat = yield from self.read(base, joined, len(joined) // base.nbytes)
+        start = 0
+        for number, (length, _) in enumerate(found):
+            values[number] = flat[start : start + length]
+            start += length
+        return values
+
+    def _heap_objects(self, element_nbytes: int, raw: bytes, count: int) -> Step[list[tuple[int, bytes]]]:
+        """Return the stored length and the heap object of each element; nothing for an element that points nowhere."""
+        offset_nbytes = self._sizes.offset_nbytes
+        if element_nbytes != 4 + offset_nbytes + 4:
+            raise MalformedFile(f"variable-length elements have {element_nbytes} bytes")
+        pointers = []
+        for start in range(0, count * element_nbytes, element_nbytes):
+            length = int.from_bytes(raw[start : start + 4], "little")
+            stored = int.from_bytes(raw[start + 4 : start + 4 + offset_nbytes], "little")
+            index = int.from_bytes(raw[start + 4 + offset_nbytes : start + element_nbytes], "little")
+            address = self._sizes.address(stored) if stored else None
+            pointers.append((length if address is not None else 0, address, index))
+        yield from self._heap.read({address for length, address, _ in pointers if length and address is not None})
+        return [(length, self._heap_object(address, index) if length else b"") for length, address, index in pointers]
+
+    def _heap_object(self, address: int | None, index: int) -> bytes:
+        assert address is not None  # a length without an address was made zero above
+        objects = self._heap.objects(address)
+        if index not in objects:
+            raise MalformedFile(f"global heap collection has no object {index}", at=address)
+        return objects[index]
+
+
+def _fixed_strings(datatype: String, raw: bytes, count: int) -> npt.NDArray[Any]:
+    """Return strings without their padding. Spec: IV.A.2.d, class 3."""
+    if datatype.nbytes == 0:
+        return np.zeros(count, "S1")
+    values = np.frombuffer(raw, f"S{datatype.nbytes}", count)
+    if datatype.padding is Padding.NULL_PADDED:  # numpy removes trailing nulls when it hands out an element
+        return values
+    if datatype.padding is Padding.SPACE_PADDED:
+        return np.strings.rstrip(values, b" ")
+    if (np.strings.find(values, b"\0") < 0).all():
+        return values
+    return np.array([value.partition(b"\0")[0] for value in values.tolist()], values.dtype)

@@ -1,0 +1,150 @@
+"""Which part of a file is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from h5zarr.hdf5.model import Attribute, Dataset, Group, H5File, HardLink, Link, Object
+from h5zarr.inspect.dimensions import parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """`whole`: paths of objects that are shown; `frames`: groups that are named only because they hold such objects."""
+
+    whole: frozenset[str]
+    frames: frozenset[str]
+    links: frozenset[str]
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.whole and not self.links
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    """The members of a group by kind. A further name of an object that is listed elsewhere is a link."""
+
+    groups: dict[str, Group]
+    datasets: dict[str, Dataset]
+    datatypes: dict[str, Object]
+    links: dict[str, Link]
+
+
+def select(file: H5File, pattern: str | None, depth: int | None = None) -> Part:
+    """Return the part of a file that `pattern` names, with all that its groups hold, down to `depth` levels.
+
+    A pattern is a path in which `*`, `?` and `[...]` match within one name and `**` matches any number of groups. It
+    matches at any depth when it does not begin with a slash.
+    """
+    matches = (lambda path: True) if pattern is None else compile_pattern(pattern)
+    whole: set[str] = set()
+    frames: set[str] = set()
+    links: set[str] = set()
+    for path, found in file.walk():
+        if path in whole or matches(path) or (path != "/" and parent(path) in whole):
+            whole.add(path)
+            frames.update(_above(path))
+        if isinstance(found, Group):
+            for name, link in found.links.items():
+                place = join(path, name)
+                if is_alias(file, place, link) and (path in whole or matches(place)):
+                    links.add(place)
+                    frames.update((path, *_above(path)))
+    if depth is not None:
+        whole = {path for path in whole if levels(path) <= depth}
+        frames = {path for path in frames if levels(path) <= depth}
+        links = {path for path in links if levels(path) <= depth}
+    return Part(whole=frozenset(whole), frames=frozenset(frames - whole), links=frozenset(links))
+
+
+def members(file: H5File, path: str, group: Group, part: Part) -> Members:
+    """Return what is shown of a group's members, in the order of creation if the file knows it, else of their names."""
+    found = Members(groups={}, datasets={}, datatypes={}, links={})
+    for name, link in ordered(group):
+        place = join(path, name)
+        if is_alias(file, place, link):
+            if place in part.links:
+                found.links[name] = link
+            continue
+        target = file.objects[link.address] if isinstance(link, HardLink) else None
+        if isinstance(target, Group) and (place in part.whole or place in part.frames):
+            found.groups[name] = target
+        elif isinstance(target, Dataset) and place in part.whole:
+            found.datasets[name] = target
+        elif target is not None and not isinstance(target, Group | Dataset) and place in part.whole:
+            found.datatypes[name] = target
+    return found
+
+
+def ordered(group: Group) -> list[tuple[str, Link]]:
+    """Return the links of a group in the order of creation if all have one, else of their names, 2 before 10."""
+    orders = {link.creation_order for link in group.links.values()}
+    if None not in orders and len(orders) == len(group.links):
+        return sorted(group.links.items(), key=lambda item: item[1].creation_order or 0)
+    return sorted(group.links.items(), key=lambda item: _natural(item[0]))
+
+
+def ordered_attributes(attributes: Mapping[str, Attribute]) -> list[Attribute]:
+    """Return attributes in the order of creation if the file knows it, else as they stand in the header.
+
+    Those that share an order come from an index by hash, which is no order to read in: they go by their names.
+    """
+    found = list(attributes.values())
+    orders = {attribute.creation_order for attribute in found}
+    if None in orders:
+        return found
+    if len(orders) == len(found):
+        return sorted(found, key=lambda attribute: attribute.creation_order or 0)
+    return sorted(found, key=lambda attribute: _natural(attribute.name))
+
+
+def compile_pattern(pattern: str) -> Callable[[str], bool]:
+    """Return a test of whole paths. See `select` for the language."""
+    if not pattern.startswith("/"):
+        pattern = f"/**/{pattern}"
+    names = split(pattern)
+    return lambda path: _matches(names, split(path))
+
+
+def is_alias(file: H5File, place: str, link: Link) -> bool:
+    """Return True unless the link at `place` is the first path of an object that could be read."""
+    return not (isinstance(link, HardLink) and file.paths.get(link.address) == place and link.address in file.objects)
+
+
+def join(group_path: str, name: str) -> str:
+    return f"{group_path.rstrip('/')}/{name}"
+
+
+def split(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]
+
+
+def levels(path: str) -> int:
+    """Return how many groups stand above the object at `path`, the root's own level being zero."""
+    return 0 if path == "/" else path.count("/")
+
+
+def _above(path: str) -> list[str]:
+    above = []
+    while path != "/":
+        path = parent(path)
+        above.append(path)
+    return above
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a sorting key in which numbers count by their size: the longer of two is larger."""
+    parts = re.split(r"([0-9]+)", name)
+    return [(len(part.lstrip("0")), part) if number % 2 else (0, part) for number, part in enumerate(parts)]
+
+
+def _matches(names: list[str], path: list[str]) -> bool:
+    if not names:
+        return not path
+    if names[0] == "**":
+        return _matches(names[1:], path) or (bool(path) and _matches(names, path[1:]))
+    return bool(path) and fnmatchcase(path[0], names[0]) and _matches(names[1:], path[1:])

@@ -1,0 +1,95 @@
+"""What failed, in words that are safe to show.
+
+The text of somebody else's exception may quote a signed URL or a key, so none of it is passed on: an exception is
+told by its kind, its HTTP status or its errno. For the same reason these errors are raised `from None`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from h5zarr.errors import SourceError
+from h5zarr.io.span import Span
+
+PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+# Classes of aiohttp and botocore, by name: neither need be installed.
+_PASSING_NAMES = frozenset(
+    ("ClientConnectionError", "ClientPayloadError", "ConnectionClosedError", "EndpointConnectionError")
+)
+
+
+class Failure(NamedTuple):
+    """What happened, and what to do about it."""
+
+    what: str
+    remedy: str
+
+
+GONE = Failure("there is no such file", "Check the URL; the file may have been moved or removed while it was read.")
+REFUSED = Failure("access was refused", "Check the credentials; a public bucket may need storage_options anon=True.")
+SHRUNK = Failure("this is past the end of the file", "The file may be truncated; compare its size with the original.")
+CLOSED = Failure("the source is closed", "Read before the source is closed, or open it again.")
+
+
+def source_error(url: str, failure: Failure, span: Span | None = None) -> SourceError:
+    """Return the error that names `url`, which must be safe to show, the bytes, what happened and the remedy."""
+    where = "" if span is None else f" bytes {span.address}-{max(span.address, span.end - 1)}:"
+    error = SourceError(f"{url}:{where} {failure.what}")
+    error.remedy = failure.remedy
+    error.add_note(failure.remedy)
+    return error
+
+
+def may_pass(error: BaseException) -> bool:
+    """Return whether the same request may well succeed when made again."""
+    names = {kind.__name__ for kind in type(error).__mro__}
+    passing = isinstance(error, ConnectionError) or not names.isdisjoint(_PASSING_NAMES)
+    return not isinstance(error, TimeoutError) and (find_status(error) in PASSING_STATUSES or passing)
+
+
+def find_status(error: BaseException) -> int | None:
+    """Return the HTTP status that `error` carries, in the manner of aiohttp, gcsfs or botocore, or None."""
+    for name in ("status", "code", "status_code"):
+        status = getattr(error, name, None)
+        if isinstance(status, int) and 100 <= status < 600:
+            return status
+    response = getattr(error, "response", None)
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None
+    return status if isinstance(status, int) else None
+
+
+def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
+    """Return what `error`, raised by fsspec or below it, means."""
+    if type(error) is FileNotFoundError and error.__cause__ is not None:
+        # fsspec's HTTP file system reports whatever goes wrong with the first question as "not found".
+        return describe_failure(error.__cause__, timeout_seconds)
+    status = find_status(error)
+    if isinstance(error, FileNotFoundError) or status in (404, 410):
+        return GONE
+    if isinstance(error, PermissionError) or status in (401, 403):
+        return REFUSED
+    if status == 416:
+        return SHRUNK
+    if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
+        return Failure(
+            f"no answer within {timeout_seconds:g} seconds", "Try again, or raise timeout_seconds of the read policy."
+        )
+    if status is not None:
+        return Failure(f"the server answered HTTP {status}", "Try again later, or with less concurrency.")
+    return _describe_local_failure(error)
+
+
+def _describe_local_failure(error: BaseException) -> Failure:
+    """Return what `error` means, which no server had a part in."""
+    name = type(error).__name__
+    if isinstance(error, ImportError):
+        return Failure(f"a package for this protocol is missing: {error}", "Install the package, then try again.")
+    if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
+        return Failure("the protocol is not known to fsspec", "Check the beginning of the URL.")
+    if isinstance(error, TypeError | ValueError):
+        return Failure(f"the URL or its storage options are not valid ({name})", "Check the storage options.")
+    if name == "NoCredentialsError":
+        return Failure("no credentials were found", REFUSED.remedy)
+    reason = f"{name}, {os.strerror(error.errno)}" if isinstance(error, OSError) and error.errno else name
+    return Failure(f"could not be read ({reason})", SourceError.remedy)

@@ -1,0 +1,35 @@
+"""What reading a source has cost so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class RequestLog:
+    """Counts of what was asked of a source: a round is one wait, however many requests it holds.
+
+    `nbytes` are the bytes that arrived, including those that nobody asked for. `infos` counts the questions for size
+    and identity, which are not part of `requests`. What the cache answers is counted nowhere.
+    """
+
+    rounds: int = 0
+    requests: int = 0
+    nbytes: int = 0
+    infos: int = 0
+
+    def __str__(self) -> str:
+        return f"{_count(self.rounds, 'round')}, {_count(self.requests, 'request')}, {format_nbytes(self.nbytes)}"
+
+
+def format_nbytes(nbytes: int) -> str:
+    """Return `nbytes` for people: "0.8 MB", "12.0 kB", "512 bytes". Units are powers of 1000."""
+    if nbytes < 1000:
+        return _count(nbytes, "byte")
+    if nbytes < 100_000:
+        return f"{nbytes / 1e3:.1f} kB"
+    return f"{nbytes / 1e6:.1f} MB"
+
+
+def _count(count: int, thing: str) -> str:
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -1,0 +1,82 @@
+"""A source: a file, near or far, that is read many ranges at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from h5zarr.io.log import RequestLog
+from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.span import Span
+from h5zarr.io.url import find_local_path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """What tells one state of a file from another. None where the source does not say.
+
+    `mtime` is ISO 8601 in UTC. `etag` and `version` are as the server states them, quotes included.
+    """
+
+    nbytes: int
+    etag: str | None = None
+    mtime: str | None = None
+    version: str | None = None
+
+
+class Source(Protocol):
+    """A file of `nbytes` bytes. `url` is safe to show: it has neither user information nor a query."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def identity(self) -> Identity: ...
+
+    @property
+    def log(self) -> RequestLog: ...
+
+    def read_many(self, spans: Sequence[Span]) -> list[memoryview]:
+        """Return one buffer for each span, in their order, exactly as long as the span, in at most one round.
+
+        Raises SourceError if any of the bytes cannot be had.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the file. Buffers that were returned stay valid."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
+def open_source(
+    url: str | os.PathLike[str],
+    storage_options: Mapping[str, Any] | None = None,
+    policy: ReadPolicy | None = None,
+) -> Source:
+    """Return the source at `url`: a path, a file:// URL, or any URL or chain of URLs that fsspec opens.
+
+    `storage_options` go to fsspec as they are; neither they nor `policy` concern local files. Raises SourceError if
+    there is no such file, or if it does not tell its size.
+    """
+    text = os.fspath(url)
+    path = find_local_path(text)
+    if path is not None:
+        from h5zarr.io.local import LocalSource
+
+        return LocalSource(path, url=text)
+    # Not at the top: fsspec and asyncio take longer to import than a small local file takes to read.
+    from h5zarr.io.remote import RemoteSource
+
+    return RemoteSource(text, storage_options, policy)

@@ -1,0 +1,17 @@
+"""A range of bytes that somebody wants."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """`nbytes` bytes from `address` on, counted from the first byte of the source."""
+
+    address: int
+    nbytes: int
+
+    @property
+    def end(self) -> int:
+        """The address of the first byte after the span."""
+        return self.address + self.nbytes

@@ -1,0 +1,39 @@
+"""The files that tests read: the project's samples, and larger collections where somebody has put them beside it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parent.parent
+SAMPLES = PROJECT / "sample_data"
+SHARED = Path(os.environ.get("H5ZARR_SHARED", PROJECT.parent / "shared"))
+
+_CLASSIC = b"CDF"
+_NOT_FILES = {".csv", ".py", ".raw", ".bin", ".dat", ".md"}
+
+
+def sample_files() -> list[Path]:
+    """Return every HDF5 file of `sample_data/`."""
+    return sorted([*SAMPLES.glob("*.h5"), *SAMPLES.glob("*.nc")])
+
+
+def shared_files(folder: str) -> list[Path]:
+    """Return the files of a shared collection that are not classic netCDF; none where it is absent."""
+    found = (path for path in sorted((SHARED / folder).rglob("*")) if path.is_file())
+    return [path for path in found if path.suffix not in _NOT_FILES and _first_bytes(path) != _CLASSIC]
+
+
+def _first_bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_CLASSIC))
+
+
+def parameters(paths: list[Path], root: Path) -> list[object]:
+    """Return pytest parameters that are named after the files; one that skips, and says why, where there are none."""
+    if not paths:
+        reason = f"the collection {root.name} is not beside the project"
+        return [pytest.param(None, marks=pytest.mark.skip(reason=reason), id=f"no-{root.name}")]
+    return [pytest.param(path, id=str(path.relative_to(root))) for path in paths]

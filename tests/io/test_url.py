@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from h5zarr.io.url import display_url, find_local_path
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://host/a.h5?X-Amz-Signature=secret&b=1", "https://host/a.h5"),
+        ("https://user:secret@host:80/a.h5", "https://host:80/a.h5"),
+        ("ftp://user:p#secret@host/a@b.h5", "ftp://host/a@b.h5"),
+        ("zip://a.h5::https://u:secret@host/x.zip?token=secret", "zip://a.h5::https://host/x.zip"),
+        ("simplecache::s3://bucket/key@1#2.h5", "simplecache::s3://bucket/key@1#2.h5"),
+        ("memory://a.h5", "memory://a.h5"),
+    ],
+)
+def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
+    assert display_url(url) == shown
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/a.h5", "http://host/a", "memory://a", "zip://a::b.zip", "simplecache::a"])
+def test_protocols_and_chains_are_not_local(url: str) -> None:
+    assert find_local_path(url) is None
+
+
+@pytest.mark.parametrize("url", ["a.h5", "/tmp/a b#1%20?.h5", "C:\\files\\a.h5", "C://files/a.h5", "a:b.h5"])
+def test_paths_are_local_as_they_are_written(url: str) -> None:
+    assert find_local_path(url) == url
+
+
+def test_a_path_that_looks_like_a_chain_is_local_if_it_exists(tmp_path: Path) -> None:
+    path = tmp_path / "a::b.h5"
+    path.touch()
+    assert find_local_path(str(path)) == str(path)
+
+
+def test_a_file_url_is_read_as_written_and_only_then_decoded(tmp_path: Path) -> None:
+    (tmp_path / "a b.h5").touch()
+    assert find_local_path(f"file://{tmp_path}/a%20b.h5") == f"{tmp_path}/a b.h5"
+    assert find_local_path(f"file://localhost{tmp_path}/a b.h5") == f"{tmp_path}/a b.h5"
+    (tmp_path / "a%20b.h5").touch()
+    assert find_local_path(f"file://{tmp_path}/a%20b.h5") == f"{tmp_path}/a%20b.h5"
+
+
+def test_a_tilde_is_the_home_directory() -> None:
+    assert find_local_path("~/no-such-file.h5") == os.path.expanduser("~/no-such-file.h5")

@@ -1,0 +1,154 @@
+"""An HTTP server for tests: it serves bytes by range, slowly or wrongly where told to, and counts what it did."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+LAST_MODIFIED = "Wed, 01 Jan 2020 12:00:00 GMT"
+ETAG = '"abc123"'
+
+
+@dataclass(kw_only=True)
+class Faults:
+    """What the server does wrong. GET requests are counted from 1, over all files."""
+
+    statuses: Mapping[int, int] = field(default_factory=dict)
+    """The nth GET is answered with this status."""
+    short: frozenset[int] = frozenset()
+    """The nth GET is answered with half of what was asked, and says so."""
+    cut: frozenset[int] = frozenset()
+    """The nth GET promises everything, sends half, and hangs up."""
+    hang: frozenset[int] = frozenset()
+    """The nth GET is not answered."""
+    vanish_after: int | None = None
+    """After this many GETs there is no such file."""
+    ignore_range: bool = False
+    """Every GET is answered with the whole file."""
+    hide_size: bool = False
+    """No answer says how large the file is."""
+
+
+@dataclass
+class Counts:
+    """What the server was asked. `gets` holds the asked ranges, first and last byte, in the order of arrival."""
+
+    heads: int = 0
+    gets: list[tuple[int, int]] = field(default_factory=list)
+    nbytes: int = 0
+    in_flight: int = 0
+    max_in_flight: int = 0
+
+
+class RangeServer:
+    """A server on a free loopback port, in a thread of its own, for as long as the `with` block lasts."""
+
+    def __init__(self, files: Mapping[str, bytes], *, latency: float = 0.0, faults: Faults | None = None) -> None:
+        self.files = dict(files)
+        self.latency = latency
+        self.faults = faults or Faults()
+        self.counts = Counts()
+        self.port = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="range-server", daemon=True)
+
+    def url(self, path: str) -> str:
+        """Return the URL of the file that was given as `path`, which begins with a slash."""
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+    async def _start(self) -> None:
+        application = web.Application()
+        application.router.add_get("/{path:.*}", self._get, allow_head=False)
+        application.router.add_head("/{path:.*}", self._head)
+        self._stopping = asyncio.Event()
+        application.on_shutdown.append(self._stop_hanging)
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def _stop_hanging(self, application: web.Application) -> None:
+        self._stopping.set()
+
+    async def _head(self, request: web.Request) -> web.StreamResponse:
+        self.counts.heads += 1
+        await asyncio.sleep(self.latency)
+        body = self.files.get(request.path)
+        if body is None:
+            return web.Response(status=404)
+        headers = {"ETag": ETAG, "Last-Modified": LAST_MODIFIED, "Accept-Ranges": "bytes"}
+        if not self.faults.hide_size:
+            headers["Content-Length"] = str(len(body))
+        return web.Response(headers=headers)
+
+    async def _get(self, request: web.Request) -> web.StreamResponse:
+        counts = self.counts
+        counts.in_flight += 1
+        counts.max_in_flight = max(counts.max_in_flight, counts.in_flight)
+        try:
+            return await self._answer(request)
+        finally:
+            counts.in_flight -= 1
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        faults, body = self.faults, self.files.get(request.path, b"")
+        match = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("Range", ""))
+        first = int(match[1]) if match else 0
+        last = min(int(match[2]) if match and match[2] else len(body) - 1, len(body) - 1)
+        self.counts.gets.append((first, last))
+        number = len(self.counts.gets)
+        await asyncio.sleep(self.latency)
+        if number in faults.hang:
+            await self._stopping.wait()
+        if request.path not in self.files or (faults.vanish_after is not None and number > faults.vanish_after):
+            return web.Response(status=404)
+        if number in faults.statuses:
+            return web.Response(status=faults.statuses[number])
+        if first >= len(body):
+            return web.Response(status=416)
+        whole = faults.ignore_range or match is None
+        part = body if whole else body[first : last + 1]
+        if number in faults.short:
+            part = part[: len(part) // 2]
+        if number in faults.cut or faults.hide_size:
+            return await self._send_strangely(request, part)
+        self.counts.nbytes += len(part)
+        headers = {"ETag": ETAG, "Content-Range": f"bytes {first}-{last}/{len(body)}"}
+        return web.Response(body=part, headers={} if whole else headers, status=200 if whole else 206)
+
+    async def _send_strangely(self, request: web.Request, part: bytes) -> web.StreamResponse:
+        """Send `part` without its size, or with its size but only half of it."""
+        response = web.StreamResponse(status=200 if self.faults.hide_size else 206)
+        if self.faults.hide_size:
+            response.enable_chunked_encoding()
+            await response.prepare(request)
+            await response.write(part)
+            await response.write_eof()
+            return response
+        response.content_length = len(part)
+        await response.prepare(request)
+        await response.write(part[: len(part) // 2])
+        assert request.transport is not None
+        request.transport.close()
+        return response
