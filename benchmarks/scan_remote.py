@@ -2,9 +2,9 @@
 
     python benchmarks/scan_remote.py [--directory DIR] [--latency S] [--bandwidth B] [--repeat N] [--no-peers] [--quick]
 
-The counts are the server's, except for the rounds, which are h5zarr's own count of its batches: the server only sees
-that it is idle for a moment, which it counts as a wait. Each scan of h5zarr is compared with h5py on the local file
-before it is timed.
+The counts are the server's, except for two of h5zarr's own: the batches that the parser asks for, and the rounds, which
+are those that the cache could not answer. The server only sees when it is idle, and counts the waits that end that.
+Each scan of h5zarr is compared with h5py on the local file before it is timed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import gc
 import importlib.util
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,23 @@ from h5zarr.hdf5.file import read_file
 from h5zarr.hdf5.model import H5File
 from h5zarr.io.log import RequestLog
 from h5zarr.io.source import open_source
+from h5zarr.io.span import Span
 from h5zarr.io.steps import run
 
 LARGE_BLOCK = 8 * 1024 * 1024
-COLUMNS = ("file", "MB", "by", "rounds", "waits", "requests", "at once", "MB moved", "seconds", "times h5zarr")
+COLUMNS = (
+    "file",
+    "MB",
+    "by",
+    "batches",
+    "rounds",
+    "waits",
+    "requests",
+    "at once",
+    "MB moved",
+    "seconds",
+    "times h5zarr",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +70,26 @@ class Case:
     with_h5py: Callable[[Any], Any]
 
 
-def scan_counted(url: str) -> tuple[H5File, RequestLog]:
-    """The file at `url` and what reading it cost, by the library's own count. Nothing is cached between two scans."""
+def scan_counted(url: str) -> tuple[H5File, int, RequestLog]:
+    """The file at `url`, how many batches the parser asked for, and what they cost by the source's own log.
+
+    A batch that the cache answers is no round. Nothing is cached between two scans.
+    """
+    batches = 0
+
+    def read_many(spans: Sequence[Span]) -> Sequence[memoryview]:
+        nonlocal batches
+        batches += 1
+        return source.read_many(spans)
+
     with open_source(url) as source:
-        return run(read_file(source.url, source.nbytes), source.read_many), source.log
+        return run(read_file(source.url, source.nbytes), read_many), batches, source.log
 
 
 def scan(url: str) -> H5File:
     """The file at `url`."""
-    return scan_counted(url)[0]
+    with open_source(url) as source:
+        return run(read_file(source.url, source.nbytes), source.read_many)
 
 
 def open_default(url: str) -> Any:
@@ -129,20 +153,20 @@ def compare(case: Case, server: Served, repeat: int, *, with_peers: bool) -> lis
     """The rows of one file: h5zarr's, then each peer's."""
     url = f"{server.url}/{case.path.name}"
     size = f"{case.path.stat().st_size / 1e6:.1f}"
-    scanned, log = scan_counted(url)
+    scanned, batches, log = scan_counted(url)
     try:
         case.check(scanned, case.path)
     except Wrong as wrong:
-        return [(case.name, size, f"h5zarr is WRONG: {wrong}", *[""] * 7)]
+        return [(case.name, size, f"h5zarr is WRONG: {wrong}", *[""] * 8)]
     del scanned
     ours, counts = measure(scan, url, server, repeat)
-    rows = [(case.name, size, "h5zarr", f"{log.rounds}", *_figures(ours, counts), "1.0")]
+    rows = [(case.name, size, "h5zarr", f"{batches}", f"{log.rounds}", *_figures(ours, counts), "1.0")]
     for peer in peers(case) if with_peers else ():
         if peer.installed:
             seconds, counts = measure(peer.scan, url, server, repeat)
-            rows.append((case.name, size, peer.name, "", *_figures(seconds, counts), f"{seconds / ours:.1f}"))
+            rows.append((case.name, size, peer.name, "", "", *_figures(seconds, counts), f"{seconds / ours:.1f}"))
         else:
-            rows.append((case.name, size, f"{peer.name}: not installed", *[""] * 7))
+            rows.append((case.name, size, f"{peer.name}: not installed", *[""] * 8))
     return rows
 
 

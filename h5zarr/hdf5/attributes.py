@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from h5zarr.errors import H5ZarrError, MalformedFile
 from h5zarr.hdf5.btree2 import read_records
 from h5zarr.hdf5.context import Context
+from h5zarr.hdf5.datatype import Datatype
 from h5zarr.hdf5.header import Message, ObjectHeader
 from h5zarr.hdf5.heaps.fractal import read_heap
 from h5zarr.hdf5.messages.attribute import AttributeMessage, decode_attribute, decode_attribute_info
@@ -15,6 +19,7 @@ from h5zarr.hdf5.messages.datatype import decode_datatype
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.model import Attribute, SpaceKind
 from h5zarr.hdf5.sizes import Sizes
+from h5zarr.hdf5.values import plain_dtype
 from h5zarr.io.steps import Step, attempt, both, together
 
 _NAME_INDEX = 8
@@ -47,12 +52,52 @@ def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[s
         else:
             stored += dense
     attributes: dict[str, Attribute] = {}
-    for found in (yield from together([_read_attribute(one, context) for one in stored])):
+    steps = []
+    for one in stored:
+        if (plain := _decode_plain(one, context.sizes)) is not None:
+            attributes[plain.name] = plain
+        else:
+            steps.append(_read_attribute(one, context))
+    for found in (yield from together(steps)):
         if isinstance(found, BrokenAttribute):
             broken.append(found)
         else:
             attributes[found.name] = found
     return attributes, broken
+
+
+@lru_cache(maxsize=4096)
+def _plain_type(content: bytes) -> tuple[Datatype, np.dtype[Any]] | None:
+    """Return a datatype and numpy's equal; None where values must be converted, fetched or complained of."""
+    try:
+        datatype = decode_datatype(content)
+        dtype = plain_dtype(datatype)
+    except H5ZarrError:
+        return None
+    return None if dtype is None or dtype.subdtype is not None else (datatype, dtype)
+
+
+def _decode_plain(stored: _Stored, sizes: Sizes) -> Attribute | None:
+    """Return an attribute that is complete in its message and whose bytes numpy understands; None for any other.
+
+    A short cut for what most attributes are, past the machinery for the rest.
+    """
+    if stored.is_shared:
+        return None
+    try:
+        message = decode_attribute(stored.content)
+        if message.datatype_is_shared or message.dataspace_is_shared:
+            return None
+        dataspace = decode_dataspace(message.dataspace, sizes.length_nbytes)
+        known = _plain_type(message.datatype)
+    except H5ZarrError:
+        return None
+    if known is None or dataspace.kind is SpaceKind.NULL or len(message.content) < dataspace.count * known[1].itemsize:
+        return None
+    value = np.frombuffer(message.content, known[1], dataspace.count).reshape(dataspace.shape)
+    return Attribute(
+        name=message.name, datatype=known[0], dataspace=dataspace, value=value, creation_order=stored.order
+    )
 
 
 def _in_header(message: Message) -> _Stored:
@@ -72,13 +117,13 @@ def _read_dense(content: bytes, sizes: Sizes) -> Step[list[_Stored]]:
     rows = [record.tobytes() for record in records]  # heap ID, message flags, creation order, hash of the name
     plain = [row for row in rows if not row[8] & _SHARED]
     contents = yield from blocks.read([row[:8] for row in plain])
-    found = [_Stored(content, False, _order(row)) for row, content in zip(plain, contents, strict=True)]
     # The ID of a shared attribute is one of the file's heap of shared messages.
-    return found + [_Stored(b"\x03\x01" + row[:8], True, _order(row)) for row in rows if row[8] & _SHARED]
-
-
-def _order(row: bytes) -> int:
-    return int.from_bytes(row[9:13], "little")
+    shared = [row for row in rows if row[8] & _SHARED]
+    stored = [*zip(plain, contents, strict=True), *((row, b"\x03\x01" + row[:8]) for row in shared)]
+    return [
+        _Stored(content, bool(row[8] & _SHARED), int.from_bytes(row[9:13], "little") if info.tracks_order else None)
+        for row, content in stored
+    ]
 
 
 def _read_attribute(stored: _Stored, context: Context) -> Step[Attribute | BrokenAttribute]:

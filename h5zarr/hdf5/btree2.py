@@ -11,7 +11,7 @@ from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.checksum import check_checksum
 from h5zarr.hdf5.columns import uint_column
 from h5zarr.hdf5.nodes import check_nodes, node_slabs, node_spans
-from h5zarr.hdf5.on_disk import U8, U16, U32, Address, Length, OnDisk, on_disk
+from h5zarr.hdf5.on_disk import U8, U16, U32, Address, Length, OnDisk, check_signature, on_disk
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import Step
 
@@ -69,6 +69,8 @@ def read_records(address: int, sizes: Sizes, *types: int) -> Step[tuple[int, npt
         raise MalformedFile(f"B-tree claims {header.total_count} records and depth {header.depth}", at=address)
     if header.root is None:
         return header.type, np.empty((0, header.record_nbytes), np.uint8)
+    if header.depth == 0:
+        return header.type, (yield from _read_only_leaf(header, header.root, sizes))
     levels = _levels(header, sizes, address)
     nodes = _Nodes(np.array([header.root]), np.array([header.root_count]))
     records = np.empty((header.total_count, header.record_nbytes), np.uint8)
@@ -86,6 +88,18 @@ def read_records(address: int, sizes: Sizes, *types: int) -> Step[tuple[int, npt
     if filled != header.total_count:
         raise MalformedFile(f"B-tree has {filled} records, its header says {header.total_count}", at=address)
     return header.type, records
+
+
+def _read_only_leaf(header: BTree2Header, address: int, sizes: Sizes) -> Step[npt.NDArray[np.uint8]]:
+    """Return the records of a tree that is one leaf: most trees are, and there may be one for every object."""
+    used = _PREFIX_NBYTES + header.root_count * header.record_nbytes + _CHECKSUM_NBYTES
+    (block,) = yield [sizes.span(address, used, "B-tree node")]
+    check_signature(block, b"BTLF" + bytes((0, header.type)), "B-tree node", address)
+    check_checksum(block, "B-tree node", address)
+    if header.root_count != header.total_count:
+        raise MalformedFile(f"B-tree of one node has {header.root_count} records, not {header.total_count}", at=address)
+    content = np.frombuffer(block, np.uint8, used - _PREFIX_NBYTES - _CHECKSUM_NBYTES, _PREFIX_NBYTES)
+    return content.reshape(header.root_count, header.record_nbytes)
 
 
 def _levels(header: BTree2Header, sizes: Sizes, address: int) -> list[_Level]:

@@ -181,7 +181,7 @@ def _read_index(message: ChunkIndexMessage, grid: ChunkGrid, sizes: Sizes) -> St
     if message.address is None or 0 in grid.shape:
         return empty_table(grid.rank)
     if message.kind is IndexKind.SINGLE:
-        return single_chunk(message.address, grid, message.single_nbytes, message.single_mask)
+        return single_chunk(message.address, grid, message.single_nbytes, message.single_mask, sizes)
     if message.kind is IndexKind.IMPLICIT:
         return implicit_chunks(message.address, grid, sizes)
     return (yield from _INDEX_READERS[message.kind](message.address, grid, sizes))

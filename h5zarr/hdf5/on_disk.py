@@ -62,6 +62,7 @@ class OnDisk:
         return sizes.span(address, cls.nbytes(sizes), cls.title())
 
     @classmethod
+    @cache
     def title(cls) -> str:
         """The structure's name in words: `FixedArrayHeader` is "fixed array header"."""
         return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in cls.__name__).strip()
@@ -70,15 +71,17 @@ class OnDisk:
     def decode(cls, block: bytes | memoryview, sizes: Sizes, *, at: int) -> Self:
         """Return the structure at the beginning of `block`, which stands at `at` in the file."""
         layout, names, addresses = cls._layout(sizes.offset_nbytes, sizes.length_nbytes)
-        check_signature(block, cls.signature, cls.title(), at)
         if len(block) < layout.size:
             raise MalformedFile(f"{cls.title()} is cut short", at=at)
-        found = dict(zip(names, layout.unpack_from(block)[1:], strict=True))
+        signature, *values = layout.unpack_from(block)
+        if signature != cls.signature:
+            check_signature(block, cls.signature, cls.title(), at)
+        found = dict(zip(names, values, strict=True))
         for name in addresses:
             found[name] = sizes.address(found[name])
         if found.get("version", cls.versions[0]) not in cls.versions:
             raise MalformedFile(f"{cls.title()} has unknown version {found['version']}", at=at)
-        if names and names[-1] == "checksum":
+        if names[-1] == "checksum":
             check_checksum(block[: layout.size], cls.title(), at)
         return cls(**found)
 

@@ -59,16 +59,7 @@ def _heap_id(element: bytes, sizes: Sizes) -> tuple[int, int] | None:
 
 def _read_blocks(ids: list[tuple[int, int] | None], heap: GlobalHeap) -> Step[list[bytes | None]]:
     yield from heap.read({found[0] for found in ids if found is not None})
-    blocks: list[bytes | None] = []
-    for found in ids:
-        if found is None:
-            blocks.append(None)
-            continue
-        objects = heap.objects(found[0])
-        if found[1] not in objects:
-            raise MalformedFile(f"global heap collection has no object {found[1]}", at=found[0])
-        blocks.append(objects[found[1]])
-    return blocks
+    return [None if found is None else heap.object(*found) for found in ids]
 
 
 def _old_region(block: bytes | None, sizes: Sizes) -> RegionReference:

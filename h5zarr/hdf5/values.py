@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 from typing import Any
 
@@ -42,6 +43,7 @@ from h5zarr.hdf5.datatype import (
 )
 from h5zarr.hdf5.heaps.collections import GlobalHeap
 from h5zarr.hdf5.numbers import decode_floats, decode_integers, float_dtype, integer_dtype
+from h5zarr.hdf5.on_disk import WIDTHS
 from h5zarr.hdf5.references import read_references
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import Step
@@ -172,21 +174,14 @@ class ValueReader:
         if element_nbytes != 4 + offset_nbytes + 4:
             raise MalformedFile(f"variable-length elements have {element_nbytes} bytes")
         pointers = []
-        for start in range(0, count * element_nbytes, element_nbytes):
-            length = int.from_bytes(raw[start : start + 4], "little")
-            stored = int.from_bytes(raw[start + 4 : start + 4 + offset_nbytes], "little")
-            index = int.from_bytes(raw[start + 4 + offset_nbytes : start + element_nbytes], "little")
-            address = self._sizes.address(stored) if stored else None
-            pointers.append((length if address is not None else 0, address, index))
-        yield from self._heap.read({address for length, address, _ in pointers if length and address is not None})
-        return [(length, self._heap_object(address, index) if length else b"") for length, address, index in pointers]
-
-    def _heap_object(self, address: int | None, index: int) -> bytes:
-        assert address is not None  # a length without an address was made zero above
-        objects = self._heap.objects(address)
-        if index not in objects:
-            raise MalformedFile(f"global heap collection has no object {index}", at=address)
-        return objects[index]
+        for length, stored, index in struct.iter_unpack(f"<I{WIDTHS[offset_nbytes]}I", raw[: count * element_nbytes]):
+            address = self._sizes.address(stored) if stored and length else None
+            pointers.append((length, address, index))
+        yield from self._heap.read({address for _, address, _ in pointers if address is not None})
+        return [
+            (0, b"") if address is None else (length, self._heap.object(address, index))
+            for length, address, index in pointers
+        ]
 
 
 def _fixed_strings(datatype: String, raw: bytes, count: int) -> npt.NDArray[Any]:

@@ -19,9 +19,7 @@ def read_virtual(message: VirtualMessage, context: Context) -> Step[VirtualLayou
     if message.heap is None:
         return VirtualLayout(())
     yield from context.heap.read([message.heap])
-    block = context.heap.objects(message.heap).get(message.index)
-    if block is None:
-        raise MalformedFile(f"global heap has no object {message.index} with virtual mappings", at=message.heap)
+    block = context.heap.object(message.heap, message.index)
     check_checksum(block, "block of virtual mappings", message.heap)
     cursor = Cursor(block[:-4], "block of virtual mappings", context.sizes)
     version, count = cursor.u8(), cursor.length()

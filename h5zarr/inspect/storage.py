@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from h5zarr.hdf5.datatype import String, VariableLengthString
 from h5zarr.hdf5.model import (
     ChunkedLayout,
     CompactLayout,
@@ -115,9 +114,9 @@ def _chunks(dataset: Dataset, layout: ChunkedLayout) -> list[str]:
 
 def _fill(dataset: Dataset) -> list[str]:
     """Return the fill value where somebody chose one: zeros by default and empty strings go without saying."""
-    is_text = isinstance(dataset.datatype, String | VariableLengthString)
-    if dataset.fill.kind is FillKind.USER_DEFINED and (any(dataset.fill.element or b"") or not is_text):
-        return [f"fill {fill_text(dataset.fill, dataset.datatype)}"]
+    if dataset.fill.kind is FillKind.USER_DEFINED:
+        said = fill_text(dataset.fill, dataset.datatype)
+        return [f"fill {said}"] if said != '""' else []
     return ["fill undefined"] if dataset.fill.kind is FillKind.UNDEFINED else []
 
 

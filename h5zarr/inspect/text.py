@@ -129,7 +129,7 @@ def _subgroups(page: Page, path: str, inside: Members) -> list[tuple[str, Group 
             found.append((place, _folded_groups(page, place, folded[place])))
     if len(found) > MOST and not page.view.everything:
         rest = counted(len(found) - MOST, "more group")
-        found[MOST:] = [(path, f"\n{ELLIPSIS} {rest} in {readable(path)} (use --all)")]
+        found[MOST:] = [(path, f"  {ELLIPSIS} {rest} in {readable(path)} (use --all)")]
     return found
 
 

@@ -11,12 +11,13 @@ from h5zarr.hdf5.model import ChunkTable
 from h5zarr.hdf5.sizes import Sizes
 
 
-def single_chunk(address: int, grid: ChunkGrid, nbytes: int | None, filter_mask: int) -> ChunkTable:
+def single_chunk(address: int, grid: ChunkGrid, nbytes: int | None, filter_mask: int, sizes: Sizes) -> ChunkTable:
     """Return the only chunk; `nbytes` None means that it is not filtered."""
+    span = sizes.span(address, grid.chunk_nbytes if nbytes is None else nbytes, "chunk")
     table = allocate_table(1, grid.rank)
     table.index[:] = 0
-    table.address[:] = address
-    table.nbytes[:] = grid.chunk_nbytes if nbytes is None else nbytes
+    table.address[:] = span.address
+    table.nbytes[:] = span.nbytes
     table.filter_mask[:] = filter_mask
     return table
 

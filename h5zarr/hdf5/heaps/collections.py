@@ -60,12 +60,14 @@ class GlobalHeap:
                 if span.address not in self._collections:
                     self._collections[span.address] = self._decode(bytes(buffer), span.address)
 
-    def objects(self, address: int) -> dict[int, bytes]:
-        """Return the objects of a collection that has been read, by their index."""
-        found = self._collections[address]
-        if isinstance(found, H5ZarrError):
-            raise found
-        return found
+    def object(self, address: int, index: int) -> bytes:
+        """Return an object of a collection that has been read."""
+        collection = self._collections[address]
+        if isinstance(collection, H5ZarrError):
+            raise collection
+        if index not in collection:
+            raise MalformedFile(f"global heap collection has no object {index}", at=address)
+        return collection[index]
 
     def _decode(self, collection: bytes, address: int) -> dict[int, bytes] | H5ZarrError:
         prefix = struct.Struct(f"<HHI{WIDTHS[self._sizes.length_nbytes]}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
-
-import numpy as np
 
 from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.hdf5.btree2 import read_records
@@ -119,7 +118,9 @@ class HeapBlocks:
     def __init__(self, heap: _Heap, blocks: list[tuple[_Block, bytes]]) -> None:
         self._heap = heap
         self._blocks = blocks
-        self._starts = np.array([block.heap_address for block, _ in blocks], np.int64)
+        self._starts = [block.heap_address for block, _ in blocks]
+        self._length_at = 1 + heap.offset_width
+        self._id_end = self._length_at + heap.length_width
 
     def read(self, ids: Sequence[bytes]) -> Step[list[bytes]]:
         """Return the objects that `ids` name; only huge ones ask for more bytes."""
@@ -128,23 +129,27 @@ class HeapBlocks:
         return [found[heap_id] if heap_id in found else self._object(heap_id) for heap_id in ids]
 
     def _object(self, heap_id: bytes) -> bytes:
-        heap = self._heap
-        cursor = Cursor(heap_id, "fractal heap ID", heap.sizes)
-        first = cursor.u8()
-        if first >> 6:
-            raise MalformedFile(f"fractal heap ID has unknown version {first >> 6}", at=heap.address)
-        if first >> 4 & 3 == _TINY:
-            extended = heap.header.id_nbytes > 18
-            nbytes = ((first & 0x0F) << 8 | cursor.u8() if extended else first & 0x0F) + 1
-            return cursor.take(nbytes)
-        if first >> 4 & 3 != _MANAGED:
-            raise MalformedFile(f"fractal heap ID has unknown type {first >> 4 & 3}", at=heap.address)
-        position = cursor.uint(heap.offset_width)
-        nbytes = cursor.uint(heap.length_width)
+        if not heap_id or heap_id[0] >> 6:
+            raise MalformedFile(f"fractal heap ID {heap_id!r} has an unknown version", at=self._heap.address)
+        kind = heap_id[0] >> 4 & 3
+        if kind == _TINY:
+            return self._tiny(heap_id)
+        if kind != _MANAGED:
+            raise MalformedFile(f"fractal heap ID has unknown type {kind}", at=self._heap.address)
+        position = int.from_bytes(heap_id[1 : self._length_at], "little")
+        nbytes = int.from_bytes(heap_id[self._length_at : self._id_end], "little")
         return self._managed(position, nbytes)
 
+    def _tiny(self, heap_id: bytes) -> bytes:
+        """Return an object that its ID holds itself; long IDs have a longer length."""
+        cursor = Cursor(heap_id, "fractal heap ID")
+        nbytes = cursor.u8() & 0x0F
+        if self._heap.header.id_nbytes > 18:
+            nbytes = nbytes << 8 | cursor.u8()
+        return cursor.take(nbytes + 1)
+
     def _managed(self, position: int, nbytes: int) -> bytes:
-        number = int(np.searchsorted(self._starts, position, side="right")) - 1
+        number = bisect_right(self._starts, position) - 1
         if number >= 0:
             block, content = self._blocks[number]
             start = position - block.heap_address

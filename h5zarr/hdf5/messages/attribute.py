@@ -63,6 +63,7 @@ def decode_attribute(message: bytes) -> AttributeMessage:
 class AttributeInfo(NamedTuple):
     """Where an object keeps its attributes when they are not in its header."""
 
+    tracks_order: bool
     heap: int | None
     name_index: int | None
 
@@ -71,6 +72,7 @@ def decode_attribute_info(content: bytes, sizes: Sizes) -> AttributeInfo:
     cursor = Cursor(content, "attribute info message", sizes)
     if (version := cursor.u8()) != 0:
         raise MalformedFile(f"attribute info message has unknown version {version}")
-    if cursor.u8() & 1:
+    tracks_order = bool(cursor.u8() & 1)
+    if tracks_order:
         cursor.skip(2)  # the largest creation order so far
-    return AttributeInfo(cursor.address(), cursor.address())
+    return AttributeInfo(tracks_order, cursor.address(), cursor.address())
