@@ -117,13 +117,12 @@ def add_storage_options(parser: argparse.ArgumentParser) -> None:
 def inspect(arguments: argparse.Namespace) -> int:
     """Show what a file holds."""
     from h5zarr.errors import H5ZarrError
-    from h5zarr.hdf5.file import read_file
     from h5zarr.io.source import open_source
-    from h5zarr.io.steps import run
+    from h5zarr.scanning import scan_source
 
     try:
         with open_source(arguments.url, dict(arguments.storage_option)) as source:
-            file = run(read_file(source.url, source.nbytes), source.read_many)
+            file = scan_source(source)
             nbytes, log = source.nbytes, source.log
     except H5ZarrError as error:
         return complain(arguments.url, str(error), error.remedy)

@@ -109,12 +109,11 @@ def _read_dense(content: bytes, sizes: Sizes) -> Step[list[_Stored]]:
     info = decode_attribute_info(content, sizes)
     if info.heap is None or info.name_index is None:
         return []
-    blocks, (_, records) = yield from both(
-        read_heap(info.heap, sizes), read_records(info.name_index, sizes, _NAME_INDEX)
-    )
-    if records.shape[1] != 17:
-        raise MalformedFile(f"attribute index has records of {records.shape[1]} bytes", at=info.name_index)
-    rows = [record.tobytes() for record in records]  # heap ID, message flags, creation order, hash of the name
+    blocks, (_, slabs) = yield from both(read_heap(info.heap, sizes), read_records(info.name_index, sizes, _NAME_INDEX))
+    # A record is a heap ID of 8 bytes, message flags, creation order, and the hash of the name.
+    rows = [row.tobytes() for slab in slabs for row in slab]
+    if rows and len(rows[0]) != 17:
+        raise MalformedFile(f"attribute index has records of {len(rows[0])} bytes", at=info.name_index)
     plain = [row for row in rows if not row[8] & _SHARED]
     contents = yield from blocks.read([row[:8] for row in plain])
     # The ID of a shared attribute is one of the file's heap of shared messages.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
-from h5zarr.hdf5.columns import uint_column
+from h5zarr.hdf5.columns import pick_rows, uint_column
 from h5zarr.hdf5.nodes import check_nodes, node_slabs, node_spans
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import Step
@@ -56,21 +56,18 @@ class Entries:
         self._addresses = addresses
         self._prefix = b"TREE" + bytes((shape.node_type, level))
         self._shape = shape
-        self.count = sum(block[6] | block[7] << 8 for block in blocks)
+        self.count = int(np.frombuffer(b"".join([block[6:8] for block in blocks]), "<u2").sum())
 
     def slabs(self) -> Iterator[npt.NDArray[np.uint8]]:
         """Yield rows of bytes, each a key and a child's address, a few megabytes at a time."""
         shape = self._shape
-        slots = np.arange(shape.capacity)
-        end = shape.entries_at + shape.capacity * shape.entry_nbytes
         for first, rows in node_slabs(self._blocks, shape.node_nbytes):
             check_nodes(rows, self._prefix, "B-tree node", self._addresses[first:])
             counts = uint_column(rows, 6, 2)
             if (too_many := counts > shape.capacity).any():
                 at = int(self._addresses[first:][too_many.argmax()])
                 raise MalformedFile(f"B-tree node has more than {shape.capacity} entries", at=at)
-            entries = rows[:, shape.entries_at : end].reshape(len(rows), shape.capacity, shape.entry_nbytes)
-            yield entries[slots < counts[:, None]]
+            yield pick_rows(rows, shape.entries_at, counts, shape.entry_nbytes)
 
     def children(self) -> npt.NDArray[np.int64]:
         """Return the addresses of what the entries point to."""

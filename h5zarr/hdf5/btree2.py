@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
-from h5zarr.hdf5.checksum import check_checksum
-from h5zarr.hdf5.columns import uint_column
+from h5zarr.hdf5.checksum import check_checksum, check_checksums
+from h5zarr.hdf5.columns import pick_rows, uint_column
 from h5zarr.hdf5.nodes import check_nodes, node_slabs, node_spans
 from h5zarr.hdf5.on_disk import U8, U16, U32, Address, Length, OnDisk, check_signature, on_disk
 from h5zarr.hdf5.sizes import Sizes
@@ -56,10 +56,10 @@ class _Nodes(NamedTuple):
     counts: npt.NDArray[np.int64]
 
 
-def read_records(address: int, sizes: Sizes, *types: int) -> Step[tuple[int, npt.NDArray[np.uint8]]]:
+def read_records(address: int, sizes: Sizes, *types: int) -> Step[tuple[int, list[npt.NDArray[np.uint8]]]]:
     """Return the tree's type, which must be one of `types`, and its records as rows of bytes, in no given order.
 
-    One round for the header and one for each level.
+    The rows come in slabs, many nodes in each. One round for the header and one for each level.
     """
     (head,) = yield [BTree2Header.span(address, sizes)]
     header = BTree2Header.decode(head, sizes, at=address)
@@ -68,26 +68,21 @@ def read_records(address: int, sizes: Sizes, *types: int) -> Step[tuple[int, npt
     if header.total_count * header.record_nbytes > sizes.end or header.depth > _MAX_DEPTH:
         raise MalformedFile(f"B-tree claims {header.total_count} records and depth {header.depth}", at=address)
     if header.root is None:
-        return header.type, np.empty((0, header.record_nbytes), np.uint8)
+        return header.type, []
     if header.depth == 0:
-        return header.type, (yield from _read_only_leaf(header, header.root, sizes))
+        return header.type, [(yield from _read_only_leaf(header, header.root, sizes))]
     levels = _levels(header, sizes, address)
     nodes = _Nodes(np.array([header.root]), np.array([header.root_count]))
-    records = np.empty((header.total_count, header.record_nbytes), np.uint8)
-    filled = 0
+    slabs: list[npt.NDArray[np.uint8]] = []
     for height in range(header.depth, -1, -1):
-        count = int(nodes.counts.sum())
-        if filled + count > header.total_count:
-            raise MalformedFile(f"B-tree has more records than the {header.total_count} of its header", at=address)
-        pointers = yield from _read_level(
-            nodes, header, height, levels[height], sizes, records[filled : filled + count]
-        )
-        filled += count
+        records, pointers = yield from _read_level(nodes, header, height, levels[height], sizes)
+        slabs += records
         if height:
             nodes = _below(np.concatenate(pointers), levels[height], sizes)
-    if filled != header.total_count:
-        raise MalformedFile(f"B-tree has {filled} records, its header says {header.total_count}", at=address)
-    return header.type, records
+    count = sum(len(rows) for rows in slabs)
+    if count != header.total_count:
+        raise MalformedFile(f"B-tree has {count} records, its header says {header.total_count}", at=address)
+    return header.type, slabs
 
 
 def _read_only_leaf(header: BTree2Header, address: int, sizes: Sizes) -> Step[npt.NDArray[np.uint8]]:
@@ -128,9 +123,9 @@ def _width(most: int) -> int:
 
 
 def _read_level(
-    nodes: _Nodes, header: BTree2Header, height: int, level: _Level, sizes: Sizes, records: npt.NDArray[np.uint8]
-) -> Step[list[npt.NDArray[np.uint8]]]:
-    """Put the records of all nodes of a level into `records` and return their child pointers, in one round."""
+    nodes: _Nodes, header: BTree2Header, height: int, level: _Level, sizes: Sizes
+) -> Step[tuple[list[npt.NDArray[np.uint8]], list[npt.NDArray[np.uint8]]]]:
+    """Return the records and the child pointers of all nodes of a level, slab by slab, in one round."""
     used = _PREFIX_NBYTES + nodes.counts * header.record_nbytes + _CHECKSUM_NBYTES
     if height:
         used += (nodes.counts + 1) * level.pointer_nbytes
@@ -138,26 +133,16 @@ def _read_level(
         raise MalformedFile("B-tree node has more records than it can hold", at=int(nodes.addresses[too_many][0]))
     blocks = yield node_spans(nodes.addresses, header.node_nbytes, sizes, "B-tree node")
     prefix = (b"BTIN" if height else b"BTLF") + bytes((0, header.type))
-    pointers = []
-    filled = 0
+    records, pointers = [], []
     for first, rows in node_slabs(blocks, header.node_nbytes):
-        counts, addresses = nodes.counts[first : first + len(rows)], nodes.addresses[first : first + len(rows)]
+        counts = nodes.counts[first : first + len(rows)]
+        addresses = nodes.addresses[first : first + len(rows)]
         check_nodes(rows, prefix, "B-tree node", addresses)
-        for block, nbytes, address in zip(blocks[first:], used[first:].tolist(), addresses.tolist(), strict=False):
-            check_checksum(block[:nbytes], "B-tree node", address)
-        found = _records(rows, counts, header.record_nbytes)
-        records[filled : filled + len(found)] = found
-        filled += len(found)
+        check_checksums(rows, used[first : first + len(rows)].tolist(), "B-tree node", addresses.tolist())
+        records.append(pick_rows(rows, _PREFIX_NBYTES, counts, header.record_nbytes))
         if height:
             pointers.append(_pointers(rows, counts, header.record_nbytes, level.pointer_nbytes))
-    return pointers
-
-
-def _records(rows: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64], nbytes: int) -> npt.NDArray[np.uint8]:
-    """Return the records at the beginning of each node, one after the other."""
-    most = int(counts.max())
-    slots = rows[:, _PREFIX_NBYTES : _PREFIX_NBYTES + most * nbytes].reshape(len(rows), most, nbytes)
-    return slots[np.arange(most) < counts[:, None]]
+    return records, pointers
 
 
 def _pointers(

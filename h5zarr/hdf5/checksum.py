@@ -6,8 +6,12 @@ the first few kilobytes are hashed here.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 
@@ -26,6 +30,21 @@ def check_checksum(block: Buffer, what: str, at: int) -> None:
     """Raise unless the last four bytes of `block` are the checksum of the others."""
     if lookup3(block[:-4]) != int.from_bytes(block[-4:], "little"):
         raise MalformedFile(f"{what} fails its checksum", at=at)
+
+
+def check_checksums(rows: npt.NDArray[np.uint8], lengths: list[int], what: str, addresses: list[int]) -> None:
+    """Raise unless the first `lengths[i]` bytes of each row end with the checksum of what precedes it.
+
+    The same as `check_checksum` in a loop, at half the cost when there are tens of thousands of small blocks.
+    """
+    content, width = memoryview(rows.reshape(-1).data), rows.shape[1]
+    stored_at = struct.Struct("<I").unpack_from
+    hasher = _hasher if sum(lengths) < _INTERPRETED_NBYTES else _hasher.compiled()
+    for number, nbytes in enumerate(lengths):
+        start = number * width
+        end = start + nbytes - 4
+        if hasher(content[start:end]) != stored_at(content, end)[0]:
+            raise MalformedFile(f"{what} fails its checksum", at=addresses[number])
 
 
 def _rotate(value: int, count: int) -> int:
@@ -82,14 +101,17 @@ class _FirstInterpreted:
 
     def __call__(self, content: Buffer) -> int:
         if self._compiled is not None:
-            return self._compiled(content) if len(content) else interpreted_lookup3(content)
+            return self._compiled(content)
         self._left -= len(content)
-        if self._left >= 0:
-            return interpreted_lookup3(content)
-        from numcodecs.jenkins import jenkins_lookup3
+        return interpreted_lookup3(content) if self._left >= 0 else self.compiled()(content)
 
-        self._compiled = jenkins_lookup3
-        return self(content)
+    def compiled(self) -> Callable[[Buffer], int]:
+        """Return the compiled function, from now on in use."""
+        if self._compiled is None:
+            from numcodecs.jenkins import jenkins_lookup3
+
+            self._compiled = jenkins_lookup3
+        return self._compiled
 
 
 _hasher = _FirstInterpreted()

@@ -49,8 +49,8 @@ def read_links(header: ObjectHeader, sizes: Sizes) -> Step[tuple[list[Link], lis
 
 def _read_dense(heap: int, name_index: int, sizes: Sizes) -> Step[list[bytes]]:
     """Return the link messages of a group that keeps them in a fractal heap; heap and index are read together."""
-    blocks, (_, records) = yield from both(read_heap(heap, sizes), read_records(name_index, sizes, _NAME_INDEX))
-    return (yield from blocks.read([record[4:11].tobytes() for record in records]))
+    blocks, (_, slabs) = yield from both(read_heap(heap, sizes), read_records(name_index, sizes, _NAME_INDEX))
+    return (yield from blocks.read([row[4:11].tobytes() for rows in slabs for row in rows]))
 
 
 # The name's place in the heap, the header's stored address, what the entry caches, a soft link's place in the heap.

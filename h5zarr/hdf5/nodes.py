@@ -12,7 +12,7 @@ from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.span import Span
 
-_SLAB_NBYTES = 4 << 20  # decoding a level slab by slab keeps the memory for a million chunks small
+_SLAB_NBYTES = 1 << 19  # small enough for the processor's cache; and a million chunks then need little memory
 
 
 def node_spans(addresses: npt.NDArray[np.int64], nbytes: int, sizes: Sizes, what: str) -> list[Span]:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.chunks.grid_numbers import grid_indexes
 from h5zarr.hdf5.chunks.table import ChunkGrid, allocate_table
-from h5zarr.hdf5.columns import UNDEFINED, address_column, uint_column
+from h5zarr.hdf5.columns import UNDEFINED, address_column, stored_column
 from h5zarr.hdf5.model import ChunkTable
 from h5zarr.hdf5.sizes import Sizes
 
@@ -51,8 +51,8 @@ class EntryColumns:
         self._table.address[start:end] = address
         grid_indexes(numbers, self._grid, self._table.index[start:end])
         if self._size_width:
-            self._table.nbytes[start:end] = uint_column(rows, offset_nbytes, self._size_width)
-            self._table.filter_mask[start:end] = uint_column(rows, offset_nbytes + self._size_width, _MASK_NBYTES)
+            self._table.nbytes[start:end] = stored_column(rows, offset_nbytes, self._size_width)
+            self._table.filter_mask[start:end] = stored_column(rows, offset_nbytes + self._size_width, _MASK_NBYTES)
         else:
             self._table.nbytes[start:end] = self._grid.chunk_nbytes
             self._table.filter_mask[start:end] = 0

@@ -7,6 +7,7 @@ the index block itself, the data blocks of the first super blocks are named ther
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.checksum import check_checksum
 from h5zarr.hdf5.chunks.entries import EntryColumns
-from h5zarr.hdf5.chunks.pages import add_pages
+from h5zarr.hdf5.chunks.pages import Run, add_runs, page_runs
 from h5zarr.hdf5.chunks.table import ChunkGrid, empty_table
 from h5zarr.hdf5.columns import UNDEFINED, address_column
 from h5zarr.hdf5.model import ChunkTable
@@ -227,26 +228,34 @@ def _check_distinct(array: _Array, blocks: list[_DataBlock]) -> None:
     node_spans(np.array([block.address for block in blocks]), array.prefix_nbytes, array.sizes, "data block")
 
 
-def _add_data_blocks(array: _Array, blocks: list[_DataBlock], buffers: object, columns: EntryColumns) -> None:
+def _add_data_blocks(
+    array: _Array, blocks: list[_DataBlock], buffers: Sequence[memoryview], columns: EntryColumns
+) -> None:
+    """Take the entries of data blocks; blocks and pages of the same length are taken together."""
     columns.expect(sum(block.entry_count for block in blocks))
-    start = array.prefix_nbytes + array.number_width
-    for block, buffer in zip(blocks, buffers, strict=True):  # type: ignore[call-overload]
+    runs: dict[int, list[Run]] = {}
+    for block, buffer in zip(blocks, buffers, strict=True):
         array.check_prefix(buffer, b"EADB", block.address)
         if array.page_number(block.entry_count):
-            check_checksum(buffer[: start + _CHECKSUM_NBYTES], "extensible array data block", block.address)
-            pages_at = start + _CHECKSUM_NBYTES
-            every = np.ones(array.page_number(block.entry_count), np.bool_)
-            add_pages(
-                columns,
-                buffer[pages_at:],
-                at=block.address + pages_at,
-                bitmap=every if block.pages is None else block.pages,
-                page_count=array.page_count,
-                entry_count=block.entry_count,
-                first_number=block.first_number,
-            )
+            runs.setdefault(array.page_count, []).extend(_pages(array, block, buffer, columns))
         else:
             check_checksum(buffer, "extensible array data block", block.address)
-            rows = np.frombuffer(buffer, np.uint8, block.entry_count * columns.entry_nbytes, start)
-            numbers = block.first_number + np.arange(block.entry_count)
-            columns.add(rows.reshape(block.entry_count, columns.entry_nbytes), numbers)
+            content = buffer[array.prefix_nbytes + array.number_width : -_CHECKSUM_NBYTES]
+            runs.setdefault(block.entry_count, []).append(Run(content, block.first_number))
+    for entry_count, same in runs.items():
+        add_runs(columns, same, entry_count)
+
+
+def _pages(array: _Array, block: _DataBlock, buffer: memoryview, columns: EntryColumns) -> list[Run]:
+    pages_at = array.prefix_nbytes + array.number_width + _CHECKSUM_NBYTES
+    check_checksum(buffer[:pages_at], "extensible array data block", block.address)
+    every = np.ones(array.page_number(block.entry_count), np.bool_)
+    return page_runs(
+        columns,
+        buffer[pages_at:],
+        at=block.address + pages_at,
+        written=every if block.pages is None else block.pages,
+        page_count=array.page_count,
+        entry_count=block.entry_count,
+        first_number=block.first_number,
+    )

@@ -7,7 +7,7 @@ import numpy as np
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.checksum import check_checksum
 from h5zarr.hdf5.chunks.entries import EntryColumns
-from h5zarr.hdf5.chunks.pages import add_pages
+from h5zarr.hdf5.chunks.pages import Run, add_runs, page_runs
 from h5zarr.hdf5.chunks.table import ChunkGrid, empty_table
 from h5zarr.hdf5.model import ChunkTable
 from h5zarr.hdf5.on_disk import U8, U32, Address, Length, OnDisk, on_disk
@@ -59,18 +59,21 @@ def read_fixed_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkT
     columns.expect(header.entry_count)
     if not page_count:
         check_checksum(block, "fixed array data block", header.data_block)
-        rows = np.frombuffer(block, np.uint8, len(block) - prefix_nbytes - 4, prefix_nbytes)
-        columns.add(rows.reshape(header.entry_count, header.entry_nbytes), np.arange(header.entry_count))
+        add_runs(columns, [Run(block[prefix_nbytes:-4], 0)], header.entry_count)
         return columns.table()
     pages_at = prefix_nbytes + bitmap_nbytes + 4
     check_checksum(block[:pages_at], "fixed array data block", header.data_block)
-    bitmap = np.unpackbits(np.frombuffer(block, np.uint8, bitmap_nbytes, prefix_nbytes))[:page_count].astype(np.bool_)
-    add_pages(
+    bits = np.unpackbits(np.frombuffer(block, np.uint8, bitmap_nbytes, prefix_nbytes))
+    runs = page_runs(
         columns,
         block[pages_at:],
         at=header.data_block + pages_at,
-        bitmap=bitmap,
+        written=bits[:page_count].astype(np.bool_),
         page_count=1 << header.page_bits,
         entry_count=header.entry_count,
     )
+    last = [runs.pop()] if runs and len(runs[-1].content) != len(runs[0].content) else []
+    for part in (runs, last):  # the last page may be shorter than the others
+        if part:
+            add_runs(columns, part, len(part[0].content) // header.entry_nbytes)
     return columns.table()

@@ -1,6 +1,8 @@
-"""Pages of entries, which both array-like indexes use for large blocks. Spec: VII.C and VII.D."""
+"""Runs of entries as the array-like indexes store them: data blocks, or pages of large ones. Spec: VII.C and VII.D."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -9,42 +11,47 @@ from h5zarr.hdf5.checksum import check_checksum
 from h5zarr.hdf5.chunks.entries import EntryColumns
 
 _CHECKSUM_NBYTES = 4
-_SLAB_NBYTES = 4 << 20
+_SLAB_COUNT = 1 << 15
 
 
-def add_pages(
+class Run(NamedTuple):
+    """Entries of chunks with successive numbers."""
+
+    content: memoryview
+    first_number: int
+
+
+def add_runs(columns: EntryColumns, runs: list[Run], entry_count: int) -> None:
+    """Take the entries of runs that have `entry_count` of them each; many short ones cost no more than a long one."""
+    step = max(1, _SLAB_COUNT // entry_count)
+    for first in range(0, len(runs), step):
+        slab = runs[first : first + step]
+        content = slab[0].content if len(slab) == 1 else b"".join([run.content for run in slab])
+        rows = np.frombuffer(content, np.uint8).reshape(-1, columns.entry_nbytes)
+        starts = np.array([run.first_number for run in slab], np.int64)
+        columns.add(rows, (starts[:, None] + np.arange(entry_count)).ravel())
+
+
+def page_runs(
     columns: EntryColumns,
     pages: memoryview,
     *,
     at: int,
-    bitmap: npt.NDArray[np.bool_],
+    written: npt.NDArray[np.bool_],
     page_count: int,
     entry_count: int,
     first_number: int = 0,
-) -> None:
-    """Take the entries of all pages that the bitmap says were ever written; the others hold nothing yet.
+) -> list[Run]:
+    """Return the pages that were ever written, each with its checksum verified; the others hold nothing yet.
 
     A page has `page_count` entries and a checksum; the last may have fewer, so that there are `entry_count` in all.
     """
+    runs = []
     page_nbytes = page_count * columns.entry_nbytes + _CHECKSUM_NBYTES
-    full_count = entry_count // page_count
-    step = max(1, _SLAB_NBYTES // page_nbytes)
-    for page in range(0, full_count, step):
-        written = page + np.flatnonzero(bitmap[page : min(page + step, full_count)])
-        for number in written.tolist():
-            start = number * page_nbytes
-            check_checksum(pages[start : start + page_nbytes], "chunk index page", at + start)
-        if not len(written):
-            continue
-        count = min(step, full_count - page)
-        block = np.frombuffer(pages, np.uint8, count * page_nbytes, page * page_nbytes).reshape(count, page_nbytes)
-        rows = block[written - page, :-_CHECKSUM_NBYTES].reshape(-1, columns.entry_nbytes)
-        numbers = first_number + (written[:, None] * page_count + np.arange(page_count)).ravel()
-        columns.add(rows, numbers)
-    left = entry_count - full_count * page_count
-    if left and bitmap[full_count]:
-        start = full_count * page_nbytes
-        nbytes = left * columns.entry_nbytes
-        check_checksum(pages[start : start + nbytes + _CHECKSUM_NBYTES], "chunk index page", at + start)
-        rows = np.frombuffer(pages, np.uint8, nbytes, start).reshape(left, columns.entry_nbytes)
-        columns.add(rows, first_number + full_count * page_count + np.arange(left))
+    for page in np.flatnonzero(written).tolist():
+        count = min(page_count, entry_count - page * page_count)
+        start = page * page_nbytes
+        end = start + count * columns.entry_nbytes
+        check_checksum(pages[start : end + _CHECKSUM_NBYTES], "chunk index page", at + start)
+        runs.append(Run(pages[start:end], first_number + page * page_count))
+    return runs

@@ -49,7 +49,7 @@ def empty_table(rank: int) -> ChunkTable:
 def allocate_table(count: int, rank: int) -> ChunkTable:
     """Return a table of `count` rows to be filled."""
     return ChunkTable(
-        index=np.empty((count, rank), np.int64),
+        index=np.empty((count, rank), np.int64, order="F"),  # work goes along columns
         address=np.empty(count, np.int64),
         nbytes=np.empty(count, np.int64),
         filter_mask=np.empty(count, np.uint32),
@@ -70,19 +70,27 @@ def finish_table(table: ChunkTable, grid: ChunkGrid, sizes: Sizes) -> ChunkTable
     return table
 
 
-def _select(table: ChunkTable, rows: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> ChunkTable:
+def _select(table: ChunkTable, rows: npt.NDArray[np.bool_]) -> ChunkTable:
     return ChunkTable(
-        index=table.index[rows],
+        index=np.stack([column[rows] for column in table.index.T]).T,
         address=table.address[rows],
         nbytes=table.nbytes[rows],
         filter_mask=table.filter_mask[rows],
     )
 
 
+def _reorder(table: ChunkTable, order: npt.NDArray[np.intp]) -> None:
+    """Put the rows in the given order, in place: a second table would double the memory."""
+    for column in (*table.index.T, table.address, table.nbytes, table.filter_mask):
+        column[:] = column[order]
+
+
 def _inside_extent(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
-    limits = np.array([min(count, np.iinfo(np.int64).max) for count in grid.grid_shape], np.int64)
-    inside = np.logical_and.reduce((table.index >= 0) & (table.index < limits), axis=1)
-    return table if inside.all() else _select(table, inside)
+    for axis, count in enumerate(grid.grid_shape):
+        numbers = table.index[:, axis]
+        if len(numbers) and (int(numbers.max()) >= count or int(numbers.min()) < 0):
+            table = _select(table, (numbers >= 0) & (numbers < min(count, np.iinfo(np.int64).max)))
+    return table
 
 
 def _check_addresses(table: ChunkTable, sizes: Sizes) -> None:
@@ -100,13 +108,13 @@ def _in_order(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
         return table
     position = _row_major(table.index, grid.grid_shape)
     if position is None:
-        order = np.lexsort(table.index.T[::-1])
-        table = _select(table, order)
+        _reorder(table, np.lexsort(table.index.T[::-1]))
         twice = (table.index[1:] == table.index[:-1]).all(axis=1)
     else:
         if (position[1:] < position[:-1]).any():
             order = np.argsort(position, kind="stable")
-            table, position = _select(table, order), position[order]
+            _reorder(table, order)
+            position = position[order]
         twice = position[1:] == position[:-1]
     if twice.any():
         where = tuple(int(number) for number in table.index[int(twice.argmax())])

@@ -331,11 +331,11 @@ def _read_huge_index(heap: _Heap) -> Step[dict[int, _HugeObject]]:
     """Return all indirectly accessed huge objects by their keys."""
     if heap.header.huge_btree is None:
         raise MalformedFile("fractal heap has huge objects, but no index of them", at=heap.address)
-    kind, records = yield from read_records(heap.header.huge_btree, heap.sizes, 1, 2, 3, 4)
+    kind, slabs = yield from read_records(heap.header.huge_btree, heap.sizes, 1, 2, 3, 4)
     if kind not in (1, 2):
         raise Unsupported(f"huge objects indexed by a B-tree of type {kind}, whose IDs hold only a key")
     keyed = {}
-    for record in records:
+    for record in (row for rows in slabs for row in rows):
         cursor = Cursor(record.tobytes(), "huge object record", heap.sizes)
         huge = _decode_huge(cursor, kind in _HUGE_FILTERED_TYPES, heap.address)
         keyed[cursor.length()] = huge
