@@ -11,7 +11,7 @@ from h5zarr.errors import H5ZarrError, MalformedFile
 from h5zarr.hdf5.btree2 import read_records
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datatype import Datatype
-from h5zarr.hdf5.header import Message, ObjectHeader
+from h5zarr.hdf5.header import ObjectHeader
 from h5zarr.hdf5.heaps.fractal import read_heap
 from h5zarr.hdf5.messages.attribute import AttributeMessage, decode_attribute, decode_attribute_info
 from h5zarr.hdf5.messages.dataspace import decode_dataspace
@@ -23,7 +23,9 @@ from h5zarr.hdf5.values import plain_dtype
 from h5zarr.io.steps import Step, attempt, both, together
 
 _NAME_INDEX = 8
+_RECORD_NBYTES = 17
 _SHARED = 0x02
+_REMEMBERED_NBYTES = 256
 
 
 class _Stored(NamedTuple):
@@ -43,7 +45,7 @@ class BrokenAttribute(NamedTuple):
 
 def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[str, Attribute], list[BrokenAttribute]]]:
     """Return an object's attributes by name, and those that could not be read."""
-    stored = [_in_header(message) for message in header.of_kind(Kind.ATTRIBUTE)]
+    stored = [_Stored(message.content, message.is_shared, message.order) for message in header.of_kind(Kind.ATTRIBUTE)]
     broken: list[BrokenAttribute] = []
     if message := header.first(Kind.ATTRIBUTE_INFO):
         dense = yield from attempt(_read_dense(message.content, context.sizes))
@@ -54,15 +56,18 @@ def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[s
     attributes: dict[str, Attribute] = {}
     steps = []
     for one in stored:
-        if (plain := _decode_plain(one, context.sizes)) is not None:
-            attributes[plain.name] = plain
-        else:
-            steps.append(_read_attribute(one, context))
-    for found in (yield from together(steps)):
-        if isinstance(found, BrokenAttribute):
+        found = one if one.is_shared else _decode(one, context.sizes.length_nbytes)
+        if isinstance(found, Attribute):
+            attributes[found.name] = found
+        elif isinstance(found, BrokenAttribute):
             broken.append(found)
         else:
-            attributes[found.name] = found
+            steps.append(_read_attribute(found, one.order, context))
+    for attribute in (yield from together(steps)):
+        if isinstance(attribute, BrokenAttribute):
+            broken.append(attribute)
+        else:
+            attributes[attribute.name] = attribute
     return attributes, broken
 
 
@@ -77,31 +82,35 @@ def _plain_type(content: bytes) -> tuple[Datatype, np.dtype[Any]] | None:
     return None if dtype is None or dtype.subdtype is not None else (datatype, dtype)
 
 
-def _decode_plain(stored: _Stored, sizes: Sizes) -> Attribute | None:
-    """Return an attribute that is complete in its message and whose bytes numpy understands; None for any other.
+def _decode(stored: _Stored, length_nbytes: int) -> Attribute | AttributeMessage | BrokenAttribute:
+    """Return an attribute as far as its message goes; short ones are remembered, because datasets repeat them."""
+    decode = _decode_simple if len(stored.content) <= _REMEMBERED_NBYTES else _decode_simple.__wrapped__
+    return decode(stored.content, stored.order, length_nbytes)
+
+
+@lru_cache(maxsize=8192)
+def _decode_simple(
+    content: bytes, order: int | None, length_nbytes: int
+) -> Attribute | AttributeMessage | BrokenAttribute:
+    """Return an attribute that is complete in its message and whose bytes numpy understands; any other taken apart.
 
     A short cut for what most attributes are, past the machinery for the rest.
     """
-    if stored.is_shared:
-        return None
     try:
-        message = decode_attribute(stored.content)
-        if message.datatype_is_shared or message.dataspace_is_shared:
-            return None
-        dataspace = decode_dataspace(message.dataspace, sizes.length_nbytes)
-        known = _plain_type(message.datatype)
-    except H5ZarrError:
-        return None
-    if known is None or dataspace.kind is SpaceKind.NULL or len(message.content) < dataspace.count * known[1].itemsize:
-        return None
-    value = np.frombuffer(message.content, known[1], dataspace.count).reshape(dataspace.shape)
-    return Attribute(
-        name=message.name, datatype=known[0], dataspace=dataspace, value=value, creation_order=stored.order
-    )
-
-
-def _in_header(message: Message) -> _Stored:
-    return _Stored(message.content, message.is_shared, message.order)
+        message = decode_attribute(content)
+    except H5ZarrError as error:
+        return BrokenAttribute("", error)
+    if message.datatype_is_shared or message.dataspace_is_shared or (known := _plain_type(message.datatype)) is None:
+        return message
+    try:
+        dataspace = decode_dataspace(message.dataspace, length_nbytes)
+    except H5ZarrError as error:
+        return BrokenAttribute(message.name, error)
+    datatype, dtype = known
+    if dataspace.kind is SpaceKind.NULL or len(message.content) < dataspace.count * dtype.itemsize:
+        return message
+    value = np.frombuffer(message.content, dtype, dataspace.count).reshape(dataspace.shape)
+    return Attribute(name=message.name, datatype=datatype, dataspace=dataspace, value=value, creation_order=order)
 
 
 def _read_dense(content: bytes, sizes: Sizes) -> Step[list[_Stored]]:
@@ -111,9 +120,10 @@ def _read_dense(content: bytes, sizes: Sizes) -> Step[list[_Stored]]:
         return []
     blocks, (_, slabs) = yield from both(read_heap(info.heap, sizes), read_records(info.name_index, sizes, _NAME_INDEX))
     # A record is a heap ID of 8 bytes, message flags, creation order, and the hash of the name.
-    rows = [row.tobytes() for slab in slabs for row in slab]
-    if rows and len(rows[0]) != 17:
-        raise MalformedFile(f"attribute index has records of {len(rows[0])} bytes", at=info.name_index)
+    if any(slab.shape[1] != _RECORD_NBYTES for slab in slabs):
+        raise MalformedFile(f"attribute index has records of {slabs[0].shape[1]} bytes", at=info.name_index)
+    index = b"".join([slab.tobytes() for slab in slabs])
+    rows = [index[start : start + _RECORD_NBYTES] for start in range(0, len(index), _RECORD_NBYTES)]
     plain = [row for row in rows if not row[8] & _SHARED]
     contents = yield from blocks.read([row[:8] for row in plain])
     # The ID of a shared attribute is one of the file's heap of shared messages.
@@ -125,15 +135,16 @@ def _read_dense(content: bytes, sizes: Sizes) -> Step[list[_Stored]]:
     ]
 
 
-def _read_attribute(stored: _Stored, context: Context) -> Step[Attribute | BrokenAttribute]:
+def _read_attribute(
+    found: _Stored | AttributeMessage, order: int | None, context: Context
+) -> Step[Attribute | BrokenAttribute]:
+    """Return an attribute that is not simple; `found` is its message, or says where that is."""
     name = ""
     try:
-        content = stored.content
-        if stored.is_shared:
-            content = yield from context.shared.read(Kind.ATTRIBUTE, content)
-        message = decode_attribute(content)
-        name = message.name
-        return (yield from _read_value(message, stored.order, context))
+        if isinstance(found, _Stored):
+            found = decode_attribute((yield from context.shared.read(Kind.ATTRIBUTE, found.content)))
+        name = found.name
+        return (yield from _read_value(found, order, context))
     except H5ZarrError as error:
         return BrokenAttribute(name, error)
 

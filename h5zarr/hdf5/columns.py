@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,19 @@ def uint_column(rows: npt.NDArray[np.uint8], start: int, width: int) -> npt.NDAr
 def stored_column(rows: npt.NDArray[np.uint8], start: int, width: int) -> npt.NDArray[Any]:
     """Return the same integers in a type of their own width, and without a copy where numpy has one: to be assigned."""
     if width in (1, 2, 4, 8):
-        code = "<i8" if width == 8 else f"<u{width}"
-        field = np.dtype({"names": ["value"], "formats": [code], "offsets": [start], "itemsize": rows.shape[1]})
+        field = _field(start, width, rows.shape[1])
         values: npt.NDArray[Any] = np.ascontiguousarray(rows).view(field)["value"][:, 0]
         return values
     wide = np.zeros((len(rows), 8), np.uint8)
     wide[:, :width] = rows[:, start : start + width]
     return wide.view("<i8")[:, 0]
+
+
+@lru_cache(maxsize=256)
+def _field(start: int, width: int, row_nbytes: int) -> np.dtype[Any]:
+    """Return a type of rows in which one field, an integer, has a name."""
+    code = "<i8" if width == 8 else f"<u{width}"
+    return np.dtype({"names": ["value"], "formats": [code], "offsets": [start], "itemsize": row_nbytes})
 
 
 def address_column(rows: npt.NDArray[np.uint8], start: int, sizes: Sizes) -> npt.NDArray[np.int64]:

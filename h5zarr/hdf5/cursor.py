@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.sizes import Sizes
 
@@ -26,20 +28,31 @@ class Cursor:
         """Return the next `nbytes` bytes."""
         end = self.position + nbytes
         if nbytes < 0 or end > len(self._content):
-            raise MalformedFile(f"{self._what} ends after {len(self._content)} bytes, inside a field")
+            self._complain()
         taken = self._content[self.position : end]
         self.position = end
         return taken
+
+    def _complain(self) -> NoReturn:
+        raise MalformedFile(f"{self._what} ends after {len(self._content)} bytes, inside a field")
 
     def skip(self, nbytes: int) -> None:
         self.take(nbytes)
 
     def uint(self, nbytes: int) -> int:
         """Return an unsigned integer of `nbytes` bytes."""
-        return int.from_bytes(self.take(nbytes), "little")
+        start = self.position
+        self.position = end = start + nbytes
+        if end > len(self._content):
+            self._complain()
+        return int.from_bytes(self._content[start:end], "little")
 
     def u8(self) -> int:
-        return self.uint(1)
+        start = self.position
+        self.position = start + 1
+        if start >= len(self._content):
+            self._complain()
+        return self._content[start]
 
     def u16(self) -> int:
         return self.uint(2)

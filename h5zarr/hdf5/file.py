@@ -103,7 +103,7 @@ class _Scan:
 
     def _read_object(self, address: int) -> Step[Object]:
         header = yield from read_object_header(address, self._context.sizes)
-        kinds = {message.kind for message in header.messages}
+        kinds = header.by_kind.keys()
         if Kind.LAYOUT in kinds:
             attributes, dataset = yield from both(self._read_attributes(header), read_dataset(header, self._context))
             return replace(dataset, attributes=attributes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from h5zarr.errors import MalformedFile
@@ -37,20 +37,24 @@ class Message(NamedTuple):
         return bool(self.flags & _SHARED)
 
 
-class ObjectHeader(NamedTuple):
-    """All messages of an object, in the order of the file."""
+class ObjectHeader:
+    """All messages of an object, in the order of the file, and by their types."""
 
-    address: int
-    messages: tuple[Message, ...]
+    __slots__ = ("address", "by_kind", "messages")
+
+    def __init__(self, address: int, messages: Sequence[Message]) -> None:
+        self.address = address
+        self.messages = tuple(messages)
+        self.by_kind: dict[int, list[Message]] = {}
+        for message in messages:
+            self.by_kind.setdefault(message.kind, []).append(message)
 
     def of_kind(self, kind: Kind) -> list[Message]:
-        return [message for message in self.messages if message.kind == kind]
+        return self.by_kind.get(kind, [])
 
     def first(self, kind: Kind) -> Message | None:
-        for message in self.messages:
-            if message.kind == kind:
-                return message
-        return None
+        found = self.by_kind.get(kind)
+        return found[0] if found else None
 
 
 class _Block(NamedTuple):
@@ -84,7 +88,7 @@ def read_object_header(address: int, sizes: Sizes) -> Step[ObjectHeader]:
         blocks = [
             _continued(span, bytes(buffer), version, has_order) for span, buffer in zip(spans, buffers, strict=True)
         ]
-    return ObjectHeader(address, tuple(messages))
+    return ObjectHeader(address, messages)
 
 
 def _first_block(head: bytes, address: int, sizes: Sizes) -> tuple[Span, int, bool]:

@@ -83,7 +83,9 @@ class OnDisk:
             raise MalformedFile(f"{cls.title()} has unknown version {found['version']}", at=at)
         if names[-1] == "checksum":
             check_checksum(block[: layout.size], cls.title(), at)
-        return cls(**found)
+        structure = cls.__new__(cls)
+        vars(structure).update(found)  # what the frozen __init__ would do, field by field and slowly
+        return structure
 
 
 Declared = TypeVar("Declared", bound=OnDisk)

@@ -41,16 +41,25 @@ def attempt(step: Step[T]) -> Step[T | H5ZarrError]:
 
 def together(steps: Iterable[Step[T]]) -> Step[list[T]]:
     """Return the results of `steps`, in their order, having merged the requests of each round into one."""
-    results: dict[int, T] = {}
-
-    def keep(number: int) -> Callable[[T], None]:
-        return lambda result: results.__setitem__(number, result)
-
-    crew = Crew()
-    for number, step in enumerate(steps):
-        crew.start(step, keep(number))
-    yield from crew.finish()
-    return [results[number] for number in range(len(results))]
+    running = list(steps)
+    results: list[T | None] = [None] * len(running)
+    waiting: list[tuple[int, Sequence[Span]]] = []  # number of a step and what it asks for
+    for number, step in enumerate(running):
+        try:
+            waiting.append((number, next(step)))
+        except StopIteration as finished:
+            results[number] = finished.value
+    while waiting:
+        buffers = yield [span for _, wanted in waiting for span in wanted] if len(waiting) > 1 else waiting[0][1]
+        answered, waiting, taken = waiting, [], 0
+        for number, wanted in answered:
+            end = taken + len(wanted)
+            try:
+                waiting.append((number, running[number].send(buffers[taken:end])))
+            except StopIteration as finished:
+                results[number] = finished.value
+            taken = end
+    return cast("list[T]", results)
 
 
 def both(one: Step[T], other: Step[U]) -> Step[tuple[T, U]]:

@@ -35,6 +35,8 @@ class EntryColumns:
         """Make room for `count` more entries."""
         old, filled = self._table, self._filled
         self._table = allocate_table(filled + count, self._grid.rank)
+        if not filled:
+            return
         self._table.index[:filled] = old.index[:filled]
         self._table.address[:filled] = old.address[:filled]
         self._table.nbytes[:filled] = old.nbytes[:filled]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.chunks.table import ChunkGrid
 
 
@@ -17,11 +18,9 @@ def grid_indexes(numbers: npt.NDArray[np.int64], grid: ChunkGrid, index: npt.NDA
     limits = grid.max_grid_shape
     axes = sorted(range(grid.rank), key=lambda axis: limits[axis] is not None)
     rest = numbers
-    for axis in reversed(axes):
+    for axis in axes[:0:-1]:
         extent = limits[axis]
-        if extent is None or axis == axes[0]:
-            index[:, axis] = rest
-        elif extent == 0:  # such a dataset has no chunks
-            index[:, axis] = 0
-        else:
-            rest, index[:, axis] = np.divmod(rest, min(extent, np.iinfo(np.int64).max))
+        if extent is None:
+            raise MalformedFile("an array-like chunk index of a dataset with several unlimited axes")
+        rest, index[:, axis] = np.divmod(rest, max(1, min(extent, np.iinfo(np.int64).max)))
+    index[:, axes[0]] = rest

@@ -41,6 +41,9 @@ class ChunkGrid:
         )
 
 
+_MOST = np.iinfo(np.int64).max
+
+
 def empty_table(rank: int) -> ChunkTable:
     """Return a table without chunks."""
     return allocate_table(0, rank)
@@ -87,14 +90,16 @@ def _reorder(table: ChunkTable, order: npt.NDArray[np.intp]) -> None:
 
 def _inside_extent(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
     for axis, count in enumerate(grid.grid_shape):
-        numbers = table.index[:, axis]
-        if len(numbers) and (int(numbers.max()) >= count or int(numbers.min()) < 0):
-            table = _select(table, (numbers >= 0) & (numbers < min(count, np.iinfo(np.int64).max)))
+        # Seen as unsigned, a negative number is too large.
+        inside = table.index[:, axis].view(np.uint64) < np.uint64(min(count, _MOST))
+        if not inside.all():
+            table = _select(table, inside)
     return table
 
 
 def _check_addresses(table: ChunkTable, sizes: Sizes) -> None:
-    outside = (table.address < sizes.base) | (table.nbytes < 0) | (table.address > sizes.end - table.nbytes)
+    outside = table.address > sizes.end - table.nbytes
+    outside |= (table.address < sizes.base) | (table.nbytes < 0)
     if outside.any():
         row = int(outside.argmax())
         where = tuple(int(number) for number in table.index[row])

@@ -125,7 +125,9 @@ class HeapBlocks:
     def read(self, ids: Sequence[bytes]) -> Step[list[bytes]]:
         """Return the objects that `ids` name; only huge ones ask for more bytes."""
         huge = [heap_id for heap_id in ids if heap_id and heap_id[0] >> 4 & 3 == _HUGE]
-        found = (yield from _read_huge(self._heap, huge)) if huge else {}
+        if not huge:
+            return [self._object(heap_id) for heap_id in ids]
+        found = yield from _read_huge(self._heap, huge)
         return [found[heap_id] if heap_id in found else self._object(heap_id) for heap_id in ids]
 
     def _object(self, heap_id: bytes) -> bytes:
@@ -203,15 +205,13 @@ def _read_blocks(heap: _Heap) -> Step[list[tuple[_Block, bytes]]]:
     header, sizes = heap.header, heap.sizes
     if header.root is None:
         return []
+    if not header.root_row_count:
+        only = _Block(0, header.root, header.starting_block_nbytes, heap.root_stored_nbytes, heap.root_filter_mask)
+        (buffer,) = yield [sizes.span(only.address, only.stored_nbytes, "fractal heap direct block")]
+        return [(only, _direct_content(heap, only, bytes(buffer)))]
     visits = Visits(sizes, "fractal heap")
     direct: list[_Block] = []
-    indirect: list[tuple[int, int, int]] = []  # heap address, address, rows
-    if header.root_row_count:
-        indirect.append((0, header.root, header.root_row_count))
-    else:
-        direct.append(
-            _Block(0, header.root, header.starting_block_nbytes, heap.root_stored_nbytes, heap.root_filter_mask)
-        )
+    indirect = [(0, header.root, header.root_row_count)]  # heap address, address, rows
     while indirect:
         spans = [_indirect_span(heap, address, rows, visits) for _, address, rows in indirect]
         buffers = yield spans
@@ -243,7 +243,9 @@ def _decode_indirect(
 ) -> tuple[list[_Block], list[tuple[int, int, int]]]:
     """Return the direct and the indirect blocks that an indirect block points to."""
     check_checksum(content, "fractal heap indirect block", address)
-    cursor = _after_prefix(heap, content, b"FHIB", heap_address, address)
+    _check_prefix(heap, content, b"FHIB", heap_address, address)
+    cursor = Cursor(content, "fractal heap indirect block", heap.sizes)
+    cursor.skip(heap.prefix_nbytes)
     direct: list[_Block] = []
     indirect: list[tuple[int, int, int]] = []
     for row in range(rows):
@@ -263,17 +265,12 @@ def _decode_indirect(
     return direct, indirect
 
 
-def _after_prefix(heap: _Heap, content: bytes, signature: bytes, heap_address: int, address: int) -> Cursor:
-    """Return a cursor behind the prefix of a block, which must belong to this heap and place."""
-    what = "fractal heap block"
-    check_signature(content, signature, what, address)
-    cursor = Cursor(content, what, heap.sizes)
-    cursor.skip(4)
-    if (version := cursor.u8()) != 0:
-        raise MalformedFile(f"{what} has unknown version {version}", at=address)
-    if cursor.address() != heap.address or cursor.uint(heap.offset_width) != heap_address:
-        raise MalformedFile(f"{what} belongs to another heap or place", at=address)
-    return cursor
+def _check_prefix(heap: _Heap, content: bytes, signature: bytes, heap_address: int, address: int) -> None:
+    """Raise unless a block begins as one of this heap and place does: signature, version, heap's address, place."""
+    check_signature(content, signature + b"\0", "fractal heap block", address)
+    heap_at = (heap.address - heap.sizes.base).to_bytes(heap.sizes.offset_nbytes, "little")
+    if content[5 : heap.prefix_nbytes] != heap_at + heap_address.to_bytes(heap.offset_width, "little"):
+        raise MalformedFile("fractal heap block belongs to another heap or place", at=address)
 
 
 def _direct_content(heap: _Heap, block: _Block, content: bytes) -> bytes:
@@ -284,10 +281,11 @@ def _direct_content(heap: _Heap, block: _Block, content: bytes) -> bytes:
         raise MalformedFile(
             f"fractal heap direct block has {len(content)} bytes, expected {block.nbytes}", at=block.address
         )
-    cursor = _after_prefix(heap, content, b"FHDB", block.heap_address, block.address)
+    _check_prefix(heap, content, b"FHDB", block.heap_address, block.address)
     if heap.header.flags & _CHECKSUMMED_BLOCKS:
-        start = cursor.position  # the checksum was taken with its own field zero
-        if lookup3(content[:start] + bytes(4) + content[start + 4 :]) != cursor.u32():
+        start = heap.prefix_nbytes
+        end = start + 4  # the checksum was taken with its own field zero
+        if lookup3(content[:start] + bytes(4) + content[end:]) != int.from_bytes(content[start:end], "little"):
             raise MalformedFile("fractal heap direct block fails its checksum", at=block.address)
     return content
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.cursor import Cursor
 from h5zarr.hdf5.model import FillKind, FillValue
@@ -17,6 +19,7 @@ def decode_old_fill(content: bytes) -> FillValue:
     return _fill(cursor.take(cursor.u32()))
 
 
+@lru_cache(maxsize=1024)
 def decode_fill(content: bytes) -> FillValue:
     """Return the fill value of message 0x0005, versions 1 to 3."""
     cursor = Cursor(content, "fill value message")
