@@ -11,6 +11,7 @@ from h5zarr.errors import H5ZarrError, MalformedFile
 from h5zarr.hdf5.btree2 import read_records
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datatype import Datatype
+from h5zarr.hdf5.guard import guarded
 from h5zarr.hdf5.header import ObjectHeader
 from h5zarr.hdf5.heaps.fractal import read_heap
 from h5zarr.hdf5.messages.attribute import AttributeMessage, decode_attribute, decode_attribute_info
@@ -18,7 +19,6 @@ from h5zarr.hdf5.messages.dataspace import decode_dataspace
 from h5zarr.hdf5.messages.datatype import decode_datatype
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.model import Attribute, SpaceKind
-from h5zarr.hdf5.sizes import Sizes
 from h5zarr.hdf5.values import plain_dtype
 from h5zarr.io.steps import Step, attempt, both, together
 
@@ -48,26 +48,26 @@ def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[s
     stored = [_Stored(message.content, message.is_shared, message.order) for message in header.of_kind(Kind.ATTRIBUTE)]
     broken: list[BrokenAttribute] = []
     if message := header.first(Kind.ATTRIBUTE_INFO):
-        dense = yield from attempt(_read_dense(message.content, context.sizes))
+        dense = yield from attempt(_read_dense(message.content, context))
         if isinstance(dense, H5ZarrError):
             broken.append(BrokenAttribute("", dense))
         else:
             stored += dense
+    decoded = [one if one.is_shared else _decode(one, context.sizes.length_nbytes) for one in stored]
+    steps = [
+        _read_attribute(found, one.order, context)
+        for one, found in zip(stored, decoded, strict=True)
+        if isinstance(found, _Stored | AttributeMessage)
+    ]
+    read = iter((yield from together(steps)))
     attributes: dict[str, Attribute] = {}
-    steps = []
-    for one in stored:
-        found = one if one.is_shared else _decode(one, context.sizes.length_nbytes)
-        if isinstance(found, Attribute):
-            attributes[found.name] = found
-        elif isinstance(found, BrokenAttribute):
-            broken.append(found)
-        else:
-            steps.append(_read_attribute(found, one.order, context))
-    for attribute in (yield from together(steps)):
+    for found in decoded:
+        attribute = next(read) if isinstance(found, _Stored | AttributeMessage) else found
         if isinstance(attribute, BrokenAttribute):
             broken.append(attribute)
-        else:
-            attributes[attribute.name] = attribute
+        elif attributes.setdefault(attribute.name, attribute) is not attribute:
+            error = MalformedFile("two attributes of this object have this name; the second is left out")
+            broken.append(BrokenAttribute(attribute.name, error))
     return attributes, broken
 
 
@@ -113,11 +113,13 @@ def _decode_simple(
     return Attribute(name=message.name, datatype=datatype, dataspace=dataspace, value=value, creation_order=order)
 
 
-def _read_dense(content: bytes, sizes: Sizes) -> Step[list[_Stored]]:
+def _read_dense(content: bytes, context: Context) -> Step[list[_Stored]]:
     """Return the attributes in a fractal heap; heap and index are read together. Spec: III.A.2, record type 8."""
+    sizes = context.sizes
     info = decode_attribute_info(content, sizes)
     if info.heap is None or info.name_index is None:
         return []
+    context.claim(info.heap, "heap of attributes")
     blocks, (_, slabs) = yield from both(read_heap(info.heap, sizes), read_records(info.name_index, sizes, _NAME_INDEX))
     # A record is a heap ID of 8 bytes, message flags, creation order, and the hash of the name.
     if any(slab.shape[1] != _RECORD_NBYTES for slab in slabs):
@@ -144,7 +146,7 @@ def _read_attribute(
         if isinstance(found, _Stored):
             found = decode_attribute((yield from context.shared.read(Kind.ATTRIBUTE, found.content)))
         name = found.name
-        return (yield from _read_value(found, order, context))
+        return (yield from guarded(_read_value(found, order, context)))
     except H5ZarrError as error:
         return BrokenAttribute(name, error)
 

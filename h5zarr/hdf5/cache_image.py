@@ -6,6 +6,7 @@ library's metadata cache, and what an entry holds counts, not what stands at its
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from typing import NamedTuple, TypeVar
 
 from h5zarr.errors import MalformedFile
@@ -62,29 +63,36 @@ def _entry(cursor: Cursor, at: int) -> CachedEntry:
     return CachedEntry(address, cursor.take(nbytes))
 
 
+class _Overlay:
+    """Cached entries by their addresses. They do not overlap: each is one structure of the file."""
+
+    def __init__(self, entries: list[CachedEntry]) -> None:
+        self._entries = sorted(entries)
+        self._addresses = [entry.address for entry in self._entries]
+
+    def patch(self, span: Span, buffer: memoryview) -> memoryview:
+        """Return the bytes of a span as they should be."""
+        first = max(0, bisect_right(self._addresses, span.address) - 1)
+        last = bisect_left(self._addresses, span.end)
+        patched: bytearray | None = None
+        for address, content in self._entries[first:last]:
+            start, end = max(address, span.address), min(address + len(content), span.end)
+            if start < end:
+                patched = bytearray(buffer) if patched is None else patched
+                patched[start - span.address : end - span.address] = content[start - address : end - address]
+        return buffer if patched is None else memoryview(bytes(patched))
+
+
 def overlay(step: Step[T], entries: list[CachedEntry]) -> Step[T]:
     """Return what `step` returns, having shown it the cached entries in the place of the file's own bytes."""
     if not entries:
         return (yield from step)
+    cached = _Overlay(entries)
     try:
         wanted = next(step)
         while True:
             buffers = yield wanted
-            wanted = step.send([_patched(span, buffer, entries) for span, buffer in zip(wanted, buffers, strict=True)])
+            wanted = step.send([cached.patch(span, buffer) for span, buffer in zip(wanted, buffers, strict=True)])
     except StopIteration as finished:
         result: T = finished.value
         return result
-
-
-def _patched(span: Span, buffer: memoryview, entries: list[CachedEntry]) -> memoryview:
-    touching = [
-        entry for entry in entries if entry.address < span.end and span.address < entry.address + len(entry.content)
-    ]
-    if not touching:
-        return buffer
-    patched = bytearray(buffer)
-    for entry in touching:
-        start = max(entry.address, span.address)
-        end = min(entry.address + len(entry.content), span.end)
-        patched[start - span.address : end - span.address] = entry.content[start - entry.address : end - entry.address]
-    return memoryview(bytes(patched))

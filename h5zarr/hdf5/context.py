@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.heaps.collections import GlobalHeap
 from h5zarr.hdf5.shared import SharedMessages
 from h5zarr.hdf5.sizes import Sizes
@@ -18,6 +19,15 @@ class Context:
     shared: SharedMessages
     heap: GlobalHeap
     values: ValueReader
+    _claimed: set[int] = field(default_factory=set)
+
+    def claim(self, address: int | None, what: str) -> None:
+        """Note that a structure has found its owner: it has one, and is not decoded again for another."""
+        if address is None:
+            return
+        if address in self._claimed:
+            raise MalformedFile(f"{what} belongs to more than one object", at=address)
+        self._claimed.add(address)
 
     @classmethod
     def of(cls, sizes: Sizes, shared: SharedMessages) -> Context:

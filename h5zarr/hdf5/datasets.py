@@ -123,11 +123,15 @@ def _read_layout(
     if isinstance(decoded, VirtualMessage):
         return (yield from read_virtual(decoded, context))
     if isinstance(decoded, ChunkIndexMessage):
+        context.claim(decoded.address, "chunk index")
         return (yield from _read_chunks(decoded, datatype, dataspace, filters, context.sizes, message.address))
     if isinstance(decoded, ContiguousLayout):
         if external := header.first(Kind.EXTERNAL_FILES):
             return (yield from _read_external(external, context.sizes))
         return _contiguous(decoded, datatype, dataspace, context.sizes, message.address)
+    if len(decoded.content) != dataspace.count * datatype.nbytes:
+        what = f"compact data has {len(decoded.content)} bytes, its extent needs {dataspace.count * datatype.nbytes}"
+        raise MalformedFile(what, at=message.address)
     return decoded
 
 
@@ -160,9 +164,14 @@ def _read_chunks(
         chunk_nbytes *= extent
     if chunk_nbytes >= 1 << 62:
         raise MalformedFile(f"chunks of {chunk_nbytes} bytes", at=at)
+    max_shape = dataspace.max_shape
+    if message.kind is IndexKind.EXTENSIBLE_ARRAY:
+        # Such a dataset has an unlimited axis, which a file with short lengths shows as the largest extent.
+        largest = (1 << 8 * sizes.length_nbytes) - 1
+        max_shape = tuple(None if limit == largest else limit for limit in max_shape)
     grid = ChunkGrid(
         shape=dataspace.shape,
-        max_shape=dataspace.max_shape,
+        max_shape=max_shape,
         chunk_shape=message.chunk_shape,
         chunk_nbytes=chunk_nbytes,
         filter_count=len(filters),

@@ -12,6 +12,7 @@ from h5zarr.hdf5.cache_image import overlay, read_cache_image
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datasets import read_dataset, read_datatype
 from h5zarr.hdf5.groups import read_links
+from h5zarr.hdf5.guard import guarded
 from h5zarr.hdf5.header import Message, ObjectHeader, read_object_header
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.messages.link import decode_link_info
@@ -21,6 +22,8 @@ from h5zarr.hdf5.superblock import Superblock, apply_extension, read_driver_bloc
 from h5zarr.io.steps import Crew, Step, attempt, both
 
 _FILE = "/"
+_MOST_COMPLAINTS = 20  # of broken links, for one group
+_PATHS_NBYTES = 64 << 20  # what all paths together may take; a hostile file can make them long
 
 
 def read_file(url: str, nbytes: int) -> Step[H5File]:
@@ -86,7 +89,7 @@ class _Scan:
         if address in self._visited:
             return
         self._visited.add(address)
-        self.crew.start(attempt(self._read_object(address)), self._keep(address))
+        self.crew.start(attempt(guarded(self._read_object(address))), self._keep(address))
 
     def _keep(self, address: int) -> Callable[[Object | H5ZarrError], None]:
         def keep(found: Object | H5ZarrError) -> None:
@@ -104,11 +107,11 @@ class _Scan:
     def _read_object(self, address: int) -> Step[Object]:
         header = yield from read_object_header(address, self._context.sizes)
         kinds = header.by_kind.keys()
+        if kinds & {Kind.SYMBOL_TABLE, Kind.LINK_INFO}:  # the library asks in this order, too
+            return (yield from self._read_group(header))
         if Kind.LAYOUT in kinds:
             attributes, dataset = yield from both(self._read_attributes(header), read_dataset(header, self._context))
             return replace(dataset, attributes=attributes)
-        if kinds & {Kind.SYMBOL_TABLE, Kind.LINK_INFO, Kind.LINK}:
-            return (yield from self._read_group(header))
         if Kind.DATATYPE in kinds:
             attributes, datatype = yield from both(self._read_attributes(header), read_datatype(header, self._context))
             return CommittedDatatype(address=address, datatype=datatype, attributes=attributes)
@@ -123,15 +126,17 @@ class _Scan:
     def _read_links(self, header: ObjectHeader) -> Step[dict[str, Link]]:
         """Return a group's links, and start on what they point to."""
         links: dict[str, Link] = {}
-        found, errors = yield from read_links(header, self._context.sizes)
+        found, errors = yield from read_links(header, self._context)
         for link in found:
             if links.setdefault(link.name, link) is not link:
                 what = f"two links of this group are both called {link.name!r}; the second is left out"
-                self.complain(header.address, "", MalformedFile(what))
+                errors.append(MalformedFile(what))
             elif isinstance(link, HardLink):
                 self.visit(link.address)
-        for error in errors:
+        for error in errors[:_MOST_COMPLAINTS]:
             self.complain(header.address, "", error)
+        if len(errors) > _MOST_COMPLAINTS:
+            self.complain(header.address, "", MalformedFile(f"{len(errors) - _MOST_COMPLAINTS} more links are broken"))
         return links
 
     def _read_attributes(self, header: ObjectHeader) -> Step[dict[str, Attribute]]:
@@ -145,6 +150,7 @@ def _first_paths(root: int, objects: dict[int, Object]) -> dict[int, str]:
     """Return the first path of each object that a hard link reaches, breadth first, broken ones included."""
     paths = {root: "/"}
     waiting = deque([root])
+    nbytes = 0
     while waiting:
         address = waiting.popleft()
         group = objects.get(address)
@@ -153,7 +159,11 @@ def _first_paths(root: int, objects: dict[int, Object]) -> dict[int, str]:
         parent = paths[address].rstrip("/")
         for link in group.links.values():
             if isinstance(link, HardLink) and link.address not in paths:
-                paths[link.address] = f"{parent}/{link.name}"
+                path = f"{parent}/{link.name}"
+                nbytes += len(path)
+                if nbytes > _PATHS_NBYTES:
+                    raise MalformedFile(f"the paths of the file's objects take more than {_PATHS_NBYTES} bytes")
+                paths[link.address] = path
                 waiting.append(link.address)
     return paths
 

@@ -10,12 +10,14 @@ from typing import TypeAlias
 from h5zarr.errors import H5ZarrError, MalformedFile
 from h5zarr.hdf5.btree1 import NodeType, Shape, read_leaf_entries
 from h5zarr.hdf5.btree2 import read_records
+from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.header import ObjectHeader
 from h5zarr.hdf5.heaps.fractal import read_heap
 from h5zarr.hdf5.heaps.local import LocalHeap, read_local_heap
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.messages.link import SymbolTable, decode_link, decode_link_info, decode_symbol_table
 from h5zarr.hdf5.model import HardLink, Link, SoftLink
+from h5zarr.hdf5.nodes import node_spans
 from h5zarr.hdf5.on_disk import WIDTHS
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import Step, both
@@ -24,18 +26,22 @@ _NAME_INDEX = 5
 _SOFT = 2
 
 
-def read_links(header: ObjectHeader, sizes: Sizes) -> Step[tuple[list[Link], list[H5ZarrError]]]:
+def read_links(header: ObjectHeader, context: Context) -> Step[tuple[list[Link], list[H5ZarrError]]]:
     """Return a group's links, and what is wrong with those that could not be decoded."""
+    sizes = context.sizes
     stored: list[Callable[[], Link]] = [
         partial(decode_link, message.content, sizes) for message in header.of_kind(Kind.LINK)
     ]
     if message := header.first(Kind.LINK_INFO):
         info = decode_link_info(message.content, sizes)
         if info.heap is not None and info.name_index is not None:
+            context.claim(info.heap, "heap of links")
             contents = yield from _read_dense(info.heap, info.name_index, sizes)
             stored += [partial(decode_link, content, sizes) for content in contents]
     if message := header.first(Kind.SYMBOL_TABLE):
-        heap, entries = yield from _read_symbol_table(decode_symbol_table(message.content, sizes), sizes)
+        table = decode_symbol_table(message.content, sizes)
+        context.claim(table.btree, "symbol table")
+        heap, entries = yield from _read_symbol_table(table, sizes)
         stored += [partial(_link, entry, heap, sizes) for entry in entries]
     links: list[Link] = []
     errors: list[H5ZarrError] = []
@@ -71,7 +77,9 @@ def _read_entries(btree: int, sizes: Sizes) -> Step[list[_Entry]]:
         sizes=sizes,
     )
     leaves = yield from read_leaf_entries(btree, shape)
-    return (yield from _read_symbol_nodes(leaves.children().tolist(), sizes))
+    nodes = leaves.children()
+    node_spans(nodes, 8, sizes, "symbol table node")  # raises when one is reached twice
+    return (yield from _read_symbol_nodes(nodes.tolist(), sizes))
 
 
 @cache

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from h5zarr.errors import MalformedFile
+from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.hdf5.checksum import check_checksum
 from h5zarr.hdf5.cursor import Cursor
 from h5zarr.hdf5.messages.kinds import Kind
@@ -20,6 +20,8 @@ _PREFIX_V1 = struct.Struct("<BxHIIxxxx")  # version, messages, reference count, 
 _MESSAGE_V1 = struct.Struct("<HHBxxx")
 _MESSAGE_V2 = struct.Struct("<BHB")
 _SHARED = 0x02
+_FAIL_IF_UNKNOWN = 0x80
+_KNOWN = frozenset(Kind)
 
 
 class Message(NamedTuple):
@@ -158,6 +160,8 @@ def _decode_messages(block: _Block) -> Iterator[Message]:
             raise MalformedFile(
                 f"message of type {kind:#x} reaches past the end of its header", at=block.address + position
             )
+        if flags & _FAIL_IF_UNKNOWN and kind not in _KNOWN:
+            raise Unsupported(f"message of type {kind:#x}, which says that a reader must understand it")
         if kind:
             yield Message(kind, flags, content[position:end], block.address + position, order)
         position = end

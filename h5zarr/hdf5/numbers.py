@@ -77,7 +77,9 @@ def decode_floats(datatype: FloatingPoint, raw: bytes, count: int) -> npt.NDArra
     """Return floating-point numbers of any format that float64, or this machine's long double, holds exactly."""
     if _is_x87(datatype):
         wide = np.zeros((count, np.dtype(np.longdouble).itemsize), np.uint8)
-        wide[:, : datatype.nbytes] = np.frombuffer(raw, np.uint8, count * datatype.nbytes).reshape(count, -1)
+        wide[:, : datatype.nbytes] = np.frombuffer(raw, np.uint8, count * datatype.nbytes).reshape(
+            count, datatype.nbytes
+        )
         return wide.view(np.longdouble)[:, 0]
     exponents = (1 << datatype.exponent_nbits) - 1
     fits = (
@@ -117,7 +119,7 @@ def _words(raw: bytes, count: int, nbytes: int, order: ByteOrder) -> npt.NDArray
     if order is ByteOrder.BIG:
         rows = rows[:, ::-1]
     elif order is ByteOrder.VAX:  # little-endian words of two bytes, the most significant first
-        rows = rows.reshape(count, -1, 2)[:, ::-1].reshape(count, nbytes)
+        rows = rows.reshape(count, nbytes // 2, 2)[:, ::-1].reshape(count, nbytes)
     wide = np.zeros((count, 8), np.uint8)
     wide[:, :nbytes] = rows
     return wide.view("<u8")[:, 0]

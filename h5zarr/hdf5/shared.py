@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from h5zarr.errors import MalformedFile
+from h5zarr.errors import H5ZarrError, MalformedFile
 from h5zarr.hdf5.checksum import check_checksum
 from h5zarr.hdf5.cursor import Cursor
-from h5zarr.hdf5.header import Message, read_object_header
+from h5zarr.hdf5.header import Message, ObjectHeader, read_object_header
 from h5zarr.hdf5.heaps.fractal import HeapBlocks, read_heap
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.on_disk import check_signature
 from h5zarr.hdf5.sizes import Sizes
-from h5zarr.io.steps import Step
+from h5zarr.io.steps import Step, attempt, together
 
 _IN_HEAP, _IN_HEADER = 1, 2
 _HEAP_ID_NBYTES = 8
@@ -29,13 +30,13 @@ class _SharedIndex(NamedTuple):
 
 
 class SharedMessages:
-    """Finds the bytes of a message that is not where it should be; each header and heap is read once."""
+    """Finds the bytes of a message that is not where it should be."""
 
-    def __init__(self, sizes: Sizes, indexes: tuple[_SharedIndex, ...] = ()) -> None:
+    def __init__(self, sizes: Sizes, heaps: Sequence[tuple[int, HeapBlocks]] = ()) -> None:
+        """`heaps` are the file's heaps of shared messages, each with the kinds that it holds, a bit for each."""
         self._sizes = sizes
-        self._indexes = indexes
-        self._committed: dict[tuple[int, Kind], bytes] = {}
-        self._heaps: dict[int, HeapBlocks] = {}
+        self._heaps = heaps
+        self._committed: dict[int, ObjectHeader | H5ZarrError | None] = {}  # None while it is being read
 
     def read(self, kind: Kind, content: bytes) -> Step[bytes]:
         """Return the message of a given kind that `content` points to."""
@@ -44,7 +45,7 @@ class SharedMessages:
         if version == 3 and where == _IN_HEAP:
             return (yield from self._read_from_heap(kind, cursor.take(_HEAP_ID_NBYTES)))
         if version == 1:
-            cursor.skip(6)
+            cursor.skip(6 + self._sizes.length_nbytes)  # reserved, and a name's place in a heap
         elif version not in (2, 3) or (version == 3 and where != _IN_HEADER):
             raise MalformedFile(f"shared message has unknown version {version} or type {where}")
         if (address := cursor.address()) is None:
@@ -52,22 +53,25 @@ class SharedMessages:
         return (yield from self._read_from_header(kind, address))
 
     def _read_from_header(self, kind: Kind, address: int) -> Step[bytes]:
-        if (address, kind) not in self._committed:
-            header = yield from read_object_header(address, self._sizes)
-            found = header.first(kind)
-            if found is None or found.is_shared:
-                raise MalformedFile(f"the object that shares a {kind.name.lower()} message has none", at=address)
-            self._committed[address, kind] = found.content
-        return self._committed[address, kind]
+        if address not in self._committed:
+            self._committed[address] = None
+            self._committed[address] = yield from attempt(read_object_header(address, self._sizes))
+        while (header := self._committed[address]) is None:  # somebody else is reading it: wait for the next round
+            yield [self._sizes.span(address, 1, "object header")]
+        if isinstance(header, H5ZarrError):
+            raise MalformedFile(f"the object that shares a message cannot be read: {header}")
+        message = header.first(kind)
+        if message is None or message.is_shared:
+            raise MalformedFile(f"the object that shares a {kind.name.lower()} message has none", at=address)
+        return message.content
 
     def _read_from_heap(self, kind: Kind, heap_id: bytes) -> Step[bytes]:
-        heaps = [index.heap for index in self._indexes if index.kinds >> kind & 1]
-        if not heaps or heaps[0] is None:
-            raise MalformedFile(f"the file has no heap of shared {kind.name.lower()} messages")
-        if heaps[0] not in self._heaps:
-            self._heaps[heaps[0]] = yield from read_heap(heaps[0], self._sizes)
-        (found,) = yield from self._heaps[heaps[0]].read([heap_id])
-        return found
+        bit = Kind.FILL_VALUE if kind is Kind.FILL_VALUE_OLD else kind
+        for kinds, heap in self._heaps:
+            if kinds >> bit & 1:
+                (found,) = yield from heap.read([heap_id])
+                return found
+        raise MalformedFile(f"the file has no heap of shared {kind.name.lower()} messages")
 
 
 def read_shared_messages(extension: tuple[Message, ...], sizes: Sizes) -> Step[SharedMessages]:
@@ -85,7 +89,10 @@ def read_shared_messages(extension: tuple[Message, ...], sizes: Sizes) -> Step[S
     check_checksum(table, "shared message table", address)
     cursor = Cursor(bytes(table), "shared message table", sizes)
     cursor.skip(4)
-    return SharedMessages(sizes, tuple(_index(cursor) for _ in range(count)))
+    indexes = [_index(cursor) for _ in range(count)]
+    used = [(index.kinds, index.heap) for index in indexes if index.heap is not None]
+    heaps = yield from together([read_heap(heap, sizes) for _, heap in used])
+    return SharedMessages(sizes, [(kinds, heap) for (kinds, _), heap in zip(used, heaps, strict=True)])
 
 
 def _index(cursor: Cursor) -> _SharedIndex:

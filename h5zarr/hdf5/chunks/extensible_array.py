@@ -21,7 +21,6 @@ from h5zarr.hdf5.chunks.pages import Run, add_runs, page_runs
 from h5zarr.hdf5.chunks.table import ChunkGrid, empty_table
 from h5zarr.hdf5.columns import UNDEFINED, address_column
 from h5zarr.hdf5.model import ChunkTable
-from h5zarr.hdf5.nodes import node_spans
 from h5zarr.hdf5.on_disk import U8, U32, Address, Length, OnDisk, check_signature, on_disk
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.span import Span
@@ -123,7 +122,7 @@ def read_extensible_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[C
     array = _Array(address=address, header=header, sizes=sizes, super_blocks=_super_blocks(header, address))
     columns = EntryColumns(header.client, header.entry_nbytes, grid, sizes, at=address)
     data_blocks, super_blocks = yield from _read_index_block(array, header.index_block, columns)
-    near = [array.data_block_span(block) for block in data_blocks]
+    near = _data_block_spans(array, data_blocks)
     spans = [_super_block_span(array, at, block) for at, block in super_blocks]
     buffers = yield [*near, *spans]
     _add_data_blocks(array, data_blocks, buffers[: len(near)], columns)
@@ -131,8 +130,7 @@ def read_extensible_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[C
     for (at, block), buffer in zip(super_blocks, buffers[len(near) :], strict=True):
         far += _decode_super_block(array, buffer, block, at)
     if far:
-        _check_distinct(array, far)
-        buffers = yield [array.data_block_span(block) for block in far]
+        buffers = yield _data_block_spans(array, far)
         _add_data_blocks(array, far, buffers, columns)
     return columns.table()
 
@@ -223,9 +221,12 @@ def _decode_super_block(array: _Array, block: memoryview, super_block: _SuperBlo
     ]
 
 
-def _check_distinct(array: _Array, blocks: list[_DataBlock]) -> None:
-    """Raise when a data block is named twice: each would be decoded again."""
-    node_spans(np.array([block.address for block in blocks]), array.prefix_nbytes, array.sizes, "data block")
+def _data_block_spans(array: _Array, blocks: list[_DataBlock]) -> list[Span]:
+    """Return the spans of data blocks, or raise when they overlap so much that the file cannot hold them."""
+    spans = [array.data_block_span(block) for block in blocks]
+    if sum(span.nbytes for span in spans) > array.sizes.end:
+        raise MalformedFile("data blocks of an extensible array are more than the file has", at=array.address)
+    return spans
 
 
 def _add_data_blocks(

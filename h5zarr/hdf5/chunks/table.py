@@ -66,11 +66,12 @@ def finish_table(table: ChunkTable, grid: ChunkGrid, sizes: Sizes) -> ChunkTable
     stands twice in the index.
     """
     table = _inside_extent(table, grid)
-    _check_addresses(table, sizes)
-    table = _in_order(table, grid)
     if grid.edge_chunks_unfiltered and grid.filter_count:
         _mask_edges(table, grid)
-    return table
+    if not grid.filter_count:
+        _size_unfiltered(table, grid)
+    _check_addresses(table, sizes)
+    return _in_order(table, grid)
 
 
 def _select(table: ChunkTable, rows: npt.NDArray[np.bool_]) -> ChunkTable:
@@ -95,6 +96,13 @@ def _inside_extent(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
         if not inside.all():
             table = _select(table, inside)
     return table
+
+
+def _size_unfiltered(table: ChunkTable, grid: ChunkGrid) -> None:
+    """Give chunks without filters the size of a chunk, whatever the index says, as the library does."""
+    if (table.nbytes < grid.chunk_nbytes).any():
+        raise MalformedFile(f"a chunk without filters is stored in fewer than its {grid.chunk_nbytes} bytes")
+    table.nbytes[:] = grid.chunk_nbytes
 
 
 def _check_addresses(table: ChunkTable, sizes: Sizes) -> None:

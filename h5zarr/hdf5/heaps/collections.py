@@ -60,14 +60,19 @@ class GlobalHeap:
                 if span.address not in self._collections:
                     self._collections[span.address] = self._decode(bytes(buffer), span.address)
 
-    def object(self, address: int, index: int) -> bytes:
-        """Return an object of a collection that has been read."""
+    def object(self, address: int, index: int, nbytes: int | None = None) -> bytes:
+        """Return an object of a collection that has been read; its first `nbytes` bytes, where that is given."""
         collection = self._collections[address]
         if isinstance(collection, H5ZarrError):
-            raise collection
+            raise MalformedFile(str(collection))
         if index not in collection:
             raise MalformedFile(f"global heap collection has no object {index}", at=address)
-        return collection[index]
+        found = collection[index]
+        if nbytes is None or nbytes == len(found):
+            return found
+        if nbytes > len(found):
+            raise MalformedFile(f"global heap object {index} has {len(found)} bytes, {nbytes} are wanted", at=address)
+        return found[:nbytes]
 
     def _decode(self, collection: bytes, address: int) -> dict[int, bytes] | H5ZarrError:
         prefix = struct.Struct(f"<HHI{WIDTHS[self._sizes.length_nbytes]}")
@@ -77,8 +82,11 @@ class GlobalHeap:
         position += -position % 8
         while position + prefix.size <= len(collection):
             index, _, _, nbytes = prefix.unpack_from(collection, position)
-            if index == 0:  # free space, always the last
-                break
+            if index == 0:  # free space, whose size includes its own header
+                if nbytes < step:
+                    break
+                position += nbytes
+                continue
             start = position + step
             if start + nbytes > len(collection):
                 return MalformedFile(f"global heap object {index} reaches past its collection", at=address + position)

@@ -124,6 +124,8 @@ class HeapBlocks:
 
     def read(self, ids: Sequence[bytes]) -> Step[list[bytes]]:
         """Return the objects that `ids` name; only huge ones ask for more bytes."""
+        if len(set(ids)) != len(ids):
+            raise MalformedFile("an index names the same fractal heap object twice", at=self._heap.address)
         huge = [heap_id for heap_id in ids if heap_id and heap_id[0] >> 4 & 3 == _HUGE]
         if not huge:
             return [self._object(heap_id) for heap_id in ids]
@@ -321,6 +323,8 @@ def _read_huge(heap: _Heap, ids: list[bytes]) -> Step[dict[bytes, bytes]]:
         content = bytes(buffer)
         if filtered:
             content = undo_filters(content, heap.filters, huge.filter_mask, huge.unfiltered_nbytes)
+            if len(content) != huge.unfiltered_nbytes:
+                raise MalformedFile("huge object has another size than it should", at=huge.address)
         found[heap_id] = content
     return found
 

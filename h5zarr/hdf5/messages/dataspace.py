@@ -10,7 +10,7 @@ from h5zarr.hdf5.model import Dataspace, SpaceKind
 
 MAX_RANK = 32
 _HAS_MAX_SHAPE = 0x01
-_UNLIMITED = {nbytes: (1 << 8 * nbytes) - 1 for nbytes in (2, 4, 8)}
+_UNLIMITED = (1 << 64) - 1  # with shorter lengths, all ones is a number like others: so the library sees it
 
 
 @lru_cache(maxsize=4096)
@@ -37,7 +37,7 @@ def decode_dataspace(content: bytes, length_nbytes: int) -> Dataspace:
     if not flags & _HAS_MAX_SHAPE:
         return Dataspace(kind, shape, shape)
     limits = (cursor.uint(length_nbytes) for _ in range(rank))
-    max_shape = tuple(None if limit == _UNLIMITED[length_nbytes] else limit for limit in limits)
+    max_shape = tuple(None if limit == _UNLIMITED else limit for limit in limits)
     if any(limit is not None and limit < extent for extent, limit in zip(shape, max_shape, strict=True)):
         raise MalformedFile(f"dataspace message has shape {shape} beyond its maximum {max_shape}")
     return Dataspace(kind, shape, max_shape)

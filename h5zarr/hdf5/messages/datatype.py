@@ -29,9 +29,13 @@ from h5zarr.hdf5.datatype import (
     VariableLengthSequence,
     VariableLengthString,
 )
+from h5zarr.hdf5.numbers import decode_integers
 
 _MAX_DEPTH = 32  # types nest by a few levels; a message that goes on is hostile, and would exhaust the stack
 _MAX_ARRAY_RANK = 32
+_LEAST_REFERENCE_NBYTES = 2  # an address in the file with the shortest
+_MAX_NBYTES = 0x7FFFFFFF  # numpy's largest element
+_FLOAT_ORDERS = {0x00: ByteOrder.LITTLE, 0x01: ByteOrder.BIG, 0x41: ByteOrder.VAX}
 
 
 @lru_cache(maxsize=4096)
@@ -55,8 +59,10 @@ def _decode(cursor: Cursor, depth: int) -> Datatype:
     decoder = _CLASSES.get(code)
     if decoder is None:
         raise Unsupported(f"datatype class {code} is not one of HDF5 2.0's")
-    if nbytes == 0 and code != 3:
+    if nbytes == 0:
         raise MalformedFile(f"datatype of class {code} has elements of no size")
+    if nbytes > _MAX_NBYTES:
+        raise Unsupported(f"elements of {nbytes} bytes: h5zarr reads up to {_MAX_NBYTES}")
     return decoder(cursor, bits, nbytes, version, depth)
 
 
@@ -78,8 +84,8 @@ def _fixed_point(cursor: Cursor, bits: int, nbytes: int, version: int, depth: in
 
 
 def _floating_point(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) -> FloatingPoint:
-    order = {0: ByteOrder.LITTLE, 1: ByteOrder.BIG, 0x41: ByteOrder.VAX}.get(bits & 0x41)
-    if order is None or (order is ByteOrder.VAX and version < 3):
+    order = _FLOAT_ORDERS.get(bits & (0x41 if version >= 3 else 0x01))  # VAX is told apart since version 3
+    if order is None or (order is ByteOrder.VAX and nbytes % 2):
         raise MalformedFile("floating-point datatype has an unknown byte order")
     normalization = bits >> 4 & 3
     if normalization == 3:
@@ -109,7 +115,9 @@ def _floating_point(cursor: Cursor, bits: int, nbytes: int, version: int, depth:
 
 
 def _time(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) -> Time:
-    return Time(nbytes=nbytes, order=_order(bits), precision=cursor.u16())
+    precision = cursor.u16()
+    _check_bits(0, precision, nbytes)
+    return Time(nbytes=nbytes, order=_order(bits), precision=precision)
 
 
 def _padding(code: int) -> Padding:
@@ -152,6 +160,8 @@ def _compound(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) 
     if count == 0:
         raise MalformedFile("compound datatype has no members")
     members = tuple(_member(cursor, nbytes, version, depth) for _ in range(count))
+    if len({member.name for member in members}) != count or not all(member.name for member in members):
+        raise MalformedFile("compound datatype has members without a name, or of the same name")
     if any(member.byte_offset + member.datatype.nbytes > nbytes for member in members):
         raise MalformedFile(f"compound datatype of {nbytes} bytes has a member that ends outside it")
     return Compound(nbytes=nbytes, members=members)
@@ -177,6 +187,8 @@ def _member(cursor: Cursor, nbytes: int, version: int, depth: int) -> Member:
 def _reference(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) -> Reference:
     if (code := bits & 0x0F) > ReferenceKind.ATTRIBUTE:
         raise MalformedFile(f"reference datatype has unknown type {code}")
+    if nbytes < _LEAST_REFERENCE_NBYTES:
+        raise MalformedFile(f"reference datatype has elements of {nbytes} bytes")
     return Reference(nbytes=nbytes, kind=ReferenceKind(code))
 
 
@@ -185,11 +197,7 @@ def _enumeration(cursor: Cursor, bits: int, nbytes: int, version: int, depth: in
     if not isinstance(base, FixedPoint) or base.nbytes != nbytes:
         raise MalformedFile("enumeration is not based on an integer of its own size")
     names = [_name(cursor, version) for _ in range(bits & 0xFFFF)]
-    order = "big" if base.order is ByteOrder.BIG else "little"
-    values = [
-        int.from_bytes(cursor.take(nbytes), order, signed=base.signed)  # type: ignore[arg-type]
-        for _ in names
-    ]
+    values = decode_integers(base, cursor.take(nbytes * len(names)), len(names)).tolist()
     return Enumeration(nbytes=nbytes, base=base, members=tuple(zip(names, values, strict=True)))
 
 
@@ -225,8 +233,10 @@ def _array_of(base: Datatype, shape: tuple[int, ...]) -> Array:
     nbytes = base.nbytes
     for extent in shape:
         nbytes *= extent
-    if nbytes == 0 or nbytes > 0xFFFFFFFF:
+    if nbytes == 0 or nbytes > _MAX_NBYTES:
         raise MalformedFile(f"array datatype of shape {shape} has {nbytes} bytes")
+    if len(shape) + (len(base.shape) if isinstance(base, Array) else 0) > _MAX_ARRAY_RANK:
+        raise MalformedFile("array datatypes nested in each other have too many axes")
     return Array(nbytes=nbytes, base=base, shape=shape)
 
 

@@ -26,6 +26,8 @@ def decode_fill(content: bytes) -> FillValue:
     version = cursor.u8()
     if version == 3:
         flags = cursor.u8()
+        if flags & 0xC0 or (flags & _UNDEFINED and flags & _DEFINED):
+            raise MalformedFile(f"fill value message has impossible flags {flags:#x}")
         times = flags & 3, flags >> 2 & 3
         if flags & _UNDEFINED:
             return _fill(None, *times)

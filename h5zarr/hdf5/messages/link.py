@@ -24,8 +24,8 @@ def decode_link(content: bytes, sizes: Sizes) -> Link:
     if flags & 0x10:
         cursor.skip(1)  # the character set: names are UTF-8 in either
     name = text(cursor.take(cursor.uint(1 << (flags & 3))))
-    if not name:
-        raise MalformedFile("link message has an empty name")
+    if not name or "/" in name:
+        raise MalformedFile(f"link message has the impossible name {name!r}")
     if link_class == _HARD:
         if (address := cursor.address()) is None:
             raise MalformedFile(f"link {name!r} points to no address")
