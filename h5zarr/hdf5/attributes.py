@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -11,8 +11,9 @@ from h5zarr.errors import H5ZarrError, MalformedFile
 from h5zarr.hdf5.btree2 import read_records
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datatype import Datatype
-from h5zarr.hdf5.guard import guarded
+from h5zarr.hdf5.guard import SURPRISES, surprised
 from h5zarr.hdf5.header import ObjectHeader
+from h5zarr.hdf5.heaps.collections import CollectionsMissing
 from h5zarr.hdf5.heaps.fractal import read_heap
 from h5zarr.hdf5.messages.attribute import AttributeMessage, decode_attribute, decode_attribute_info
 from h5zarr.hdf5.messages.dataspace import decode_dataspace
@@ -25,7 +26,6 @@ from h5zarr.io.steps import Step, attempt, both, together
 _NAME_INDEX = 8
 _RECORD_NBYTES = 17
 _SHARED = 0x02
-_REMEMBERED_NBYTES = 256
 
 
 class _Stored(NamedTuple):
@@ -53,64 +53,15 @@ def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[s
             broken.append(BrokenAttribute("", dense))
         else:
             stored += dense
-    decoded = [one if one.is_shared else _decode(one, context.sizes.length_nbytes) for one in stored]
-    steps = [
-        _read_attribute(found, one.order, context)
-        for one, found in zip(stored, decoded, strict=True)
-        if isinstance(found, _Stored | AttributeMessage)
-    ]
-    read = iter((yield from together(steps)))
+    messages = yield from _read_messages(stored, context)
     attributes: dict[str, Attribute] = {}
-    for found in decoded:
-        attribute = next(read) if isinstance(found, _Stored | AttributeMessage) else found
-        if isinstance(attribute, BrokenAttribute):
-            broken.append(attribute)
-        elif attributes.setdefault(attribute.name, attribute) is not attribute:
+    for found in (yield from _read_values(messages, [one.order for one in stored], context)):
+        if isinstance(found, BrokenAttribute):
+            broken.append(found)
+        elif attributes.setdefault(found.name, found) is not found:
             error = MalformedFile("two attributes of this object have this name; the second is left out")
-            broken.append(BrokenAttribute(attribute.name, error))
+            broken.append(BrokenAttribute(found.name, error))
     return attributes, broken
-
-
-@lru_cache(maxsize=4096)
-def _plain_type(content: bytes) -> tuple[Datatype, np.dtype[Any]] | None:
-    """Return a datatype and numpy's equal; None where values must be converted, fetched or complained of."""
-    try:
-        datatype = decode_datatype(content)
-        dtype = plain_dtype(datatype)
-    except H5ZarrError:
-        return None
-    return None if dtype is None or dtype.subdtype is not None else (datatype, dtype)
-
-
-def _decode(stored: _Stored, length_nbytes: int) -> Attribute | AttributeMessage | BrokenAttribute:
-    """Return an attribute as far as its message goes; short ones are remembered, because datasets repeat them."""
-    decode = _decode_simple if len(stored.content) <= _REMEMBERED_NBYTES else _decode_simple.__wrapped__
-    return decode(stored.content, stored.order, length_nbytes)
-
-
-@lru_cache(maxsize=8192)
-def _decode_simple(
-    content: bytes, order: int | None, length_nbytes: int
-) -> Attribute | AttributeMessage | BrokenAttribute:
-    """Return an attribute that is complete in its message and whose bytes numpy understands; any other taken apart.
-
-    A short cut for what most attributes are, past the machinery for the rest.
-    """
-    try:
-        message = decode_attribute(content)
-    except H5ZarrError as error:
-        return BrokenAttribute("", error)
-    if message.datatype_is_shared or message.dataspace_is_shared or (known := _plain_type(message.datatype)) is None:
-        return message
-    try:
-        dataspace = decode_dataspace(message.dataspace, length_nbytes)
-    except H5ZarrError as error:
-        return BrokenAttribute(message.name, error)
-    datatype, dtype = known
-    if dataspace.kind is SpaceKind.NULL or len(message.content) < dataspace.count * dtype.itemsize:
-        return message
-    value = np.frombuffer(message.content, dtype, dataspace.count).reshape(dataspace.shape)
-    return Attribute(name=message.name, datatype=datatype, dataspace=dataspace, value=value, creation_order=order)
 
 
 def _read_dense(content: bytes, context: Context) -> Step[list[_Stored]]:
@@ -137,30 +88,103 @@ def _read_dense(content: bytes, context: Context) -> Step[list[_Stored]]:
     ]
 
 
-def _read_attribute(
-    found: _Stored | AttributeMessage, order: int | None, context: Context
-) -> Step[Attribute | BrokenAttribute]:
-    """Return an attribute that is not simple; `found` is its message, or says where that is."""
+def _read_messages(stored: list[_Stored], context: Context) -> Step[list[AttributeMessage | BrokenAttribute]]:
+    """Return the messages taken apart, whose parts are all where they belong: shared ones have been fetched."""
+    found = [None if one.is_shared else _decode_message(one.content) for one in stored]
+    if None not in found:
+        return cast("list[AttributeMessage | BrokenAttribute]", found)
+    fetched = iter(
+        (yield from together([_read_shared(stored[n], context) for n, one in enumerate(found) if one is None]))
+    )
+    return [next(fetched) if one is None else one for one in found]
+
+
+def _decode_message(content: bytes) -> AttributeMessage | BrokenAttribute | None:
+    """Return a message taken apart; None where some of its parts are elsewhere."""
+    try:
+        message = decode_attribute(content)
+    except H5ZarrError as error:
+        return BrokenAttribute("", error)
+    return None if message.is_shared_in_parts else message
+
+
+def _read_shared(stored: _Stored, context: Context) -> Step[AttributeMessage | BrokenAttribute]:
+    """Return a message that stands elsewhere, or parts of which do."""
     name = ""
     try:
-        if isinstance(found, _Stored):
-            found = decode_attribute((yield from context.shared.read(Kind.ATTRIBUTE, found.content)))
-        name = found.name
-        return (yield from guarded(_read_value(found, order, context)))
+        content = stored.content
+        if stored.is_shared:
+            content = yield from context.shared.read(Kind.ATTRIBUTE, content)
+        message = decode_attribute(content)
+        name = message.name
+        if message.datatype_is_shared:
+            datatype = yield from context.shared.read(Kind.DATATYPE, message.datatype)
+            message = message._replace(datatype=datatype)
+        if message.dataspace_is_shared:
+            dataspace = yield from context.shared.read(Kind.DATASPACE, message.dataspace)
+            message = message._replace(dataspace=dataspace)
     except H5ZarrError as error:
         return BrokenAttribute(name, error)
+    return message
 
 
-def _read_value(message: AttributeMessage, order: int | None, context: Context) -> Step[Attribute]:
-    stored_type, stored_space = message.datatype, message.dataspace
-    if message.datatype_is_shared:
-        stored_type = yield from context.shared.read(Kind.DATATYPE, stored_type)
-    if message.dataspace_is_shared:
-        stored_space = yield from context.shared.read(Kind.DATASPACE, stored_space)
-    datatype = decode_datatype(stored_type)
-    dataspace = decode_dataspace(stored_space, context.sizes.length_nbytes)
-    value = None
-    if dataspace.kind is not SpaceKind.NULL:
-        elements = yield from context.values.read(datatype, message.content, dataspace.count)
-        value = elements.reshape(dataspace.shape + elements.shape[1:])
+def _read_values(
+    messages: list[AttributeMessage | BrokenAttribute], orders: list[int | None], context: Context
+) -> Step[list[Attribute | BrokenAttribute]]:
+    """Return the attributes; what all of them need of the global heap is read together."""
+    found: list[Attribute | BrokenAttribute | None] = [None] * len(messages)
+    waiting = list(range(len(messages)))
+    at_first_sight = (_collections(message, context) for message in messages)
+    yield from context.heap.read(set[int]().union(*at_first_sight))
+    while waiting:
+        asked, waiting = waiting, []
+        missing: set[int] = set()
+        for number in asked:
+            try:
+                found[number] = _decode_attribute(messages[number], orders[number], context)
+            except CollectionsMissing as those:
+                waiting.append(number)
+                missing |= those.addresses
+        yield from context.heap.read(missing)
+    return cast("list[Attribute | BrokenAttribute]", found)
+
+
+def _collections(message: AttributeMessage | BrokenAttribute, context: Context) -> set[int]:
+    """Return the collections of the global heap that an attribute needs at first sight: it is then decoded once."""
+    if isinstance(message, BrokenAttribute):
+        return set()
+    try:
+        datatype, dtype = _known_type(message.datatype)
+    except H5ZarrError:
+        return set()
+    return context.values.collections(datatype, message.content) if dtype is None else set()
+
+
+@lru_cache(maxsize=4096)
+def _known_type(content: bytes) -> tuple[Datatype, np.dtype[Any] | None]:
+    """Return a datatype, and numpy's where that has the same bytes: few types are behind many attributes."""
+    datatype = decode_datatype(content)
+    return datatype, plain_dtype(datatype)
+
+
+def _decode_attribute(
+    message: AttributeMessage | BrokenAttribute, order: int | None, context: Context
+) -> Attribute | BrokenAttribute:
+    """Return an attribute with its value, or raise `CollectionsMissing`."""
+    if isinstance(message, BrokenAttribute):
+        return message
+    try:
+        datatype, dtype = _known_type(message.datatype)
+        dataspace = decode_dataspace(message.dataspace, context.sizes.length_nbytes)
+        count, value = dataspace.count, None
+        if dtype is not None and len(message.content) >= count * dtype.itemsize:
+            elements = np.frombuffer(message.content, dtype, count)
+        else:
+            elements = context.values.decode(datatype, message.content, count)
+        if dataspace.kind is not SpaceKind.NULL:
+            value = elements.reshape(dataspace.shape + elements.shape[1:])
+    except H5ZarrError as error:
+        return BrokenAttribute(message.name, error)
+    except SURPRISES as error:
+        return BrokenAttribute(message.name, surprised(error))
     return Attribute(name=message.name, datatype=datatype, dataspace=dataspace, value=value, creation_order=order)

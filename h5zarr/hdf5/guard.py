@@ -9,7 +9,7 @@ from h5zarr.errors import MalformedFile
 from h5zarr.io.steps import Step
 
 T = TypeVar("T")
-_SURPRISES = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError, struct.error)
+SURPRISES = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError, struct.error)
 
 
 def guarded(step: Step[T]) -> Step[T]:
@@ -20,5 +20,10 @@ def guarded(step: Step[T]) -> Step[T]:
     """
     try:
         return (yield from step)
-    except _SURPRISES as error:
-        raise MalformedFile(f"it cannot be decoded: {type(error).__name__}: {error}") from error
+    except SURPRISES as error:
+        raise surprised(error) from error
+
+
+def surprised(error: BaseException) -> MalformedFile:
+    """Return the error to raise in the place of one of the `SURPRISES`."""
+    return MalformedFile(f"it cannot be decoded: {type(error).__name__}: {error}")

@@ -14,15 +14,12 @@ from h5zarr.hdf5.heaps.collections import GlobalHeap
 from h5zarr.hdf5.model import AttributeReference, ObjectReference, RegionReference
 from h5zarr.hdf5.selection import decode_selection
 from h5zarr.hdf5.sizes import Sizes
-from h5zarr.io.steps import Step
 
 _EXTERNAL = 0x01
 _NOWHERE = ObjectReference(None)
 
 
-def read_references(
-    datatype: Reference, raw: bytes, count: int, sizes: Sizes, heap: GlobalHeap
-) -> Step[npt.NDArray[Any]]:
+def decode_references(datatype: Reference, raw: bytes, count: int, sizes: Sizes, heap: GlobalHeap) -> npt.NDArray[Any]:
     """Return references as objects. Only regions, attributes and references to other files need the global heap."""
     elements = [raw[start : start + datatype.nbytes] for start in range(0, count * datatype.nbytes, datatype.nbytes)]
     values = np.empty(count, object)
@@ -30,15 +27,14 @@ def read_references(
         values[:] = [_object(element, sizes) for element in elements]
         return values
     if datatype.kind is ReferenceKind.REGION:
-        blocks = yield from _read_blocks([_heap_id(element, sizes) for element in elements], heap)
+        blocks = _blocks([_heap_id(element, sizes) for element in elements], heap)
         values[:] = [_old_region(block, sizes) for block in blocks]
         return values
     is_inline = [_is_inline(element) for element in elements]
     ids = [
         None if inline else _heap_id(element[6:], sizes) for element, inline in zip(elements, is_inline, strict=True)
     ]
-    blocks = yield from _read_blocks(ids, heap)
-    for number, (element, block) in enumerate(zip(elements, blocks, strict=True)):
+    for number, (element, block) in enumerate(zip(elements, _blocks(ids, heap), strict=True)):
         values[number] = _revised(element, element[2:] if is_inline[number] else block, sizes)
     return values
 
@@ -57,8 +53,8 @@ def _heap_id(element: bytes, sizes: Sizes) -> tuple[int, int] | None:
     return None if address is None else (address, index)
 
 
-def _read_blocks(ids: list[tuple[int, int] | None], heap: GlobalHeap) -> Step[list[bytes | None]]:
-    yield from heap.read({found[0] for found in ids if found is not None})
+def _blocks(ids: list[tuple[int, int] | None], heap: GlobalHeap) -> list[bytes | None]:
+    heap.require(found[0] for found in ids if found is not None)
     return [None if found is None else heap.object(*found) for found in ids]
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from h5zarr.errors import MalformedFile
 from h5zarr.io.span import Span
 
+_UNDEFINED = {nbytes: (1 << 8 * nbytes) - 1 for nbytes in (2, 4, 8)}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
@@ -26,9 +28,12 @@ class Sizes:
 
     def address(self, stored: int) -> int | None:
         """Return the absolute address for a stored one; None for the undefined address."""
-        if stored == (1 << (8 * self.offset_nbytes)) - 1:
-            return None
-        return stored + self.base
+        return None if stored == _UNDEFINED[self.offset_nbytes] else stored + self.base
+
+    @property
+    def undefined(self) -> int:
+        """The stored form of the undefined address."""
+        return _UNDEFINED[self.offset_nbytes]
 
     def span(self, address: int, nbytes: int, what: str) -> Span:
         """Return the span of a structure, or raise if the file cannot hold it."""

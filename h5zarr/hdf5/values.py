@@ -41,10 +41,10 @@ from h5zarr.hdf5.datatype import (
     VariableLengthSequence,
     VariableLengthString,
 )
-from h5zarr.hdf5.heaps.collections import GlobalHeap
+from h5zarr.hdf5.heaps.collections import CollectionsMissing, GlobalHeap
 from h5zarr.hdf5.numbers import decode_floats, decode_integers, float_dtype, integer_dtype
 from h5zarr.hdf5.on_disk import WIDTHS
-from h5zarr.hdf5.references import read_references
+from h5zarr.hdf5.references import decode_references
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import Step
 
@@ -85,7 +85,7 @@ def _structured(fields: list[tuple[str, Any, int]], nbytes: int) -> np.dtype[Any
 
 
 class ValueReader:
-    """Turns raw elements into values; those of variable length ask for what they need of the global heap."""
+    """Turns raw elements into values; those of variable length are taken from the global heap."""
 
     def __init__(self, sizes: Sizes, heap: GlobalHeap) -> None:
         self._sizes = sizes
@@ -93,66 +93,90 @@ class ValueReader:
         self._pointer = struct.Struct(f"<I{WIDTHS[sizes.offset_nbytes]}I")  # length, collection, index in it
 
     def read(self, datatype: Datatype, raw: bytes, count: int) -> Step[npt.NDArray[Any]]:
-        """Return `count` elements; those of an array type have its axes behind the first."""
+        """Return `count` elements, having read what they need; one generation of collections after the other."""
+        while True:
+            try:
+                return self.decode(datatype, raw, count)
+            except CollectionsMissing as missing:
+                yield from self._heap.read(missing.addresses)
+
+    def collections(self, datatype: Datatype, raw: bytes) -> set[int]:
+        """Return the collections that elements of variable length point to; what those point to turns up later."""
+        if not isinstance(datatype, VariableLengthString | VariableLengthSequence) or len(raw) % self._pointer.size:
+            return set()
+        pointers = self._pointer.iter_unpack(raw)
+        base, undefined = self._sizes.base, self._sizes.undefined
+        return {stored + base for length, stored, _ in pointers if length and stored and stored != undefined}
+
+    def decode(self, datatype: Datatype, raw: bytes, count: int) -> npt.NDArray[Any]:
+        """Return `count` elements; those of an array type have its axes behind the first.
+
+        Raises `CollectionsMissing` when parts of the global heap must be read first.
+        """
         if len(raw) < count * datatype.nbytes:
             raise MalformedFile(f"{count} elements of {datatype.nbytes} bytes are cut short at {len(raw)} bytes")
-        if isinstance(datatype, VariableLengthString):  # first what is never plain, and common among attributes
-            return (yield from self._strings(datatype, raw, count))
-        if isinstance(datatype, String):
-            return _fixed_strings(datatype, raw, count)
-        if isinstance(datatype, VariableLengthSequence):
-            return (yield from self._sequences(datatype, raw, count))
-        if isinstance(datatype, Reference):
-            return (yield from read_references(datatype, raw, count, self._sizes, self._heap))
+        match datatype:  # first what is never plain, and common among attributes
+            case VariableLengthString():
+                return self._strings(datatype, raw, count)
+            case String():
+                return _fixed_strings(datatype, raw, count)
+            case VariableLengthSequence():
+                return self._sequences(datatype, raw, count)
+            case Reference():
+                return decode_references(datatype, raw, count, self._sizes, self._heap)
         dtype = plain_dtype(datatype)
-        if dtype is not None:
-            return np.frombuffer(raw, dtype, count)
+        return np.frombuffer(raw, dtype, count) if dtype is not None else self._converted(datatype, raw, count)
+
+    def _converted(self, datatype: Datatype, raw: bytes, count: int) -> npt.NDArray[Any]:
+        """Return elements of the types that have a numpy form, but with other bytes."""
         match datatype:
             case FixedPoint() | Bitfield() | Time():
                 return decode_integers(datatype, raw, count)
             case FloatingPoint():
                 return decode_floats(datatype, raw, count)
             case Compound():
-                return (yield from self._compound(datatype, raw, count))
+                return self._compound(datatype, raw, count)
             case Array(base=base, shape=shape):
-                values = yield from self.read(base, raw, count * (datatype.nbytes // base.nbytes))
+                values = self.decode(base, raw, count * (datatype.nbytes // base.nbytes))
                 return values.reshape(count, *shape, *values.shape[1:])
             case Enumeration(base=base):
-                return (yield from self.read(base, raw, count))
+                return self.decode(base, raw, count)
             case Complex(base=base):
-                parts = yield from self.read(base, raw, 2 * count)
+                parts = self.decode(base, raw, 2 * count)
                 return parts[0::2] + 1j * parts[1::2].astype(np.result_type(parts.dtype, np.float32))
         raise Unsupported(f"values of type {type(datatype).__name__} and {datatype.nbytes} bytes")
 
-    def _compound(self, datatype: Compound, raw: bytes, count: int) -> Step[npt.NDArray[Any]]:
+    def _compound(self, datatype: Compound, raw: bytes, count: int) -> npt.NDArray[Any]:
         """Return a structured array, each member decoded by itself; packed, because members may change their size."""
         rows = np.frombuffer(raw, np.uint8, count * datatype.nbytes).reshape(count, datatype.nbytes)
-        columns = []
+        columns: dict[str, npt.NDArray[Any]] = {}
+        missing: set[int] = set()
         for member in datatype.members:
-            end = member.byte_offset + member.datatype.nbytes
-            part = rows[:, member.byte_offset : end].tobytes()
-            columns.append((yield from self.read(member.datatype, part, count)))
-        names = [member.name for member in datatype.members]
-        packed = np.dtype([(name, column.dtype, column.shape[1:]) for name, column in zip(names, columns, strict=True)])
-        values = np.empty(count, packed)
-        for name, column in zip(names, columns, strict=True):
+            part = rows[:, member.byte_offset : member.byte_offset + member.datatype.nbytes].tobytes()
+            try:
+                columns[member.name] = self.decode(member.datatype, part, count)
+            except CollectionsMissing as those:  # ask for those of all members together
+                missing |= those.addresses
+        if missing:
+            raise CollectionsMissing(missing)
+        values = np.empty(count, np.dtype([(name, part.dtype, part.shape[1:]) for name, part in columns.items()]))
+        for name, column in columns.items():
             values[name] = column
         return values
 
-    def _strings(self, datatype: VariableLengthString, raw: bytes, count: int) -> Step[npt.NDArray[Any]]:
+    def _strings(self, datatype: VariableLengthString, raw: bytes, count: int) -> npt.NDArray[Any]:
         values = np.empty(count, object)
-        found = yield from self._heap_objects(datatype.nbytes, raw, count)
-        for number, (_, text) in enumerate(found):
+        for number, (_, text) in enumerate(self._heap_objects(datatype.nbytes, raw, count)):
             values[number] = text.rstrip(b" ") if datatype.padding is Padding.SPACE_PADDED else text.partition(b"\0")[0]
         return values
 
-    def _sequences(self, datatype: VariableLengthSequence, raw: bytes, count: int) -> Step[npt.NDArray[Any]]:
+    def _sequences(self, datatype: VariableLengthSequence, raw: bytes, count: int) -> npt.NDArray[Any]:
         """Return an array for each element; the elements of all of them are decoded at once."""
-        values = np.empty(count, object)
-        found = yield from self._heap_objects(datatype.nbytes, raw, count, datatype.base.nbytes)
         base = datatype.base
+        found = self._heap_objects(datatype.nbytes, raw, count, base.nbytes)
         joined = b"".join([content for _, content in found])
-        flat = yield from self.read(base, joined, len(joined) // base.nbytes)
+        flat = self.decode(base, joined, len(joined) // base.nbytes)
+        values = np.empty(count, object)
         start = 0
         for number, (length, _) in enumerate(found):
             values[number] = flat[start : start + length]
@@ -161,7 +185,7 @@ class ValueReader:
 
     def _heap_objects(
         self, element_nbytes: int, raw: bytes, count: int, base_nbytes: int = 1
-    ) -> Step[list[tuple[int, bytes]]]:
+    ) -> list[tuple[int, bytes]]:
         """Return the length and the content of each element, of `base_nbytes` bytes each; nothing where it is empty."""
         if element_nbytes != self._pointer.size:
             raise MalformedFile(f"variable-length elements have {element_nbytes} bytes")
@@ -175,7 +199,7 @@ class ValueReader:
             total += length * base_nbytes
         if total > self._sizes.end:
             raise MalformedFile(f"variable-length elements claim {total} bytes, more than the file has")
-        yield from self._heap.read({address for _, address, _ in pointers if address is not None})
+        self._heap.require(address for _, address, _ in pointers if address is not None)
         return [
             (length, b"" if address is None else self._heap.object(address, index, length * base_nbytes))
             for length, address, index in pointers

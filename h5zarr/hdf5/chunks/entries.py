@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.chunks.grid_numbers import grid_indexes
-from h5zarr.hdf5.chunks.table import ChunkGrid, allocate_table
+from h5zarr.hdf5.chunks.table import ChunkGrid, allocate_table, empty_table
 from h5zarr.hdf5.columns import UNDEFINED, address_column, stored_column
 from h5zarr.hdf5.model import ChunkTable
 from h5zarr.hdf5.sizes import Sizes
@@ -28,45 +28,49 @@ class EntryColumns:
         self._size_width = size_width if client == _FILTERED else 0
         self._grid = grid
         self._sizes = sizes
-        self._table = allocate_table(0, grid.rank)
+        self._table: ChunkTable | None = None
         self._filled = 0
 
     def expect(self, count: int) -> None:
         """Make room for `count` more entries."""
         old, filled = self._table, self._filled
         self._table = allocate_table(filled + count, self._grid.rank)
-        if not filled:
-            return
-        self._table.index[:filled] = old.index[:filled]
-        self._table.address[:filled] = old.address[:filled]
-        self._table.nbytes[:filled] = old.nbytes[:filled]
-        self._table.filter_mask[:filled] = old.filter_mask[:filled]
+        if old is not None:
+            self._table.index[:filled] = old.index[:filled]
+            self._table.address[:filled] = old.address[:filled]
+            self._table.nbytes[:filled] = old.nbytes[:filled]
+            self._table.filter_mask[:filled] = old.filter_mask[:filled]
 
     def add(self, rows: npt.NDArray[np.uint8], numbers: npt.NDArray[np.int64]) -> None:
         """Take the entries in `rows`, which belong to the chunks with the given `numbers`."""
-        offset_nbytes = self._sizes.offset_nbytes
+        if self._table is None:
+            raise ValueError("entries were added before they were expected")
+        offset_nbytes, table = self._sizes.offset_nbytes, self._table
         address = address_column(rows, 0, self._sizes)
         stored = address != UNDEFINED
         if not stored.all():
             rows, numbers, address = rows[stored], numbers[stored], address[stored]
         start, end = self._filled, self._filled + len(rows)
-        self._table.address[start:end] = address
-        grid_indexes(numbers, self._grid, self._table.index[start:end])
+        table.address[start:end] = address
+        grid_indexes(numbers, self._grid, table.index[start:end])
         if self._size_width:
-            self._table.nbytes[start:end] = stored_column(rows, offset_nbytes, self._size_width)
-            self._table.filter_mask[start:end] = stored_column(rows, offset_nbytes + self._size_width, _MASK_NBYTES)
+            table.nbytes[start:end] = stored_column(rows, offset_nbytes, self._size_width)
+            table.filter_mask[start:end] = stored_column(rows, offset_nbytes + self._size_width, _MASK_NBYTES)
         else:
-            self._table.nbytes[start:end] = self._grid.chunk_nbytes
-            self._table.filter_mask[start:end] = 0
+            table.nbytes[start:end] = self._grid.chunk_nbytes
+            table.filter_mask[start:end] = 0
         self._filled = end
 
     def table(self) -> ChunkTable:
         """Return the chunks that were added."""
-        rows = slice(0, self._filled)
-        table = self._table
+        table, filled = self._table, self._filled
+        if table is None:
+            return empty_table(self._grid.rank)
+        if len(table) == filled:
+            return table
         return ChunkTable(
-            index=table.index[rows],
-            address=table.address[rows],
-            nbytes=table.nbytes[rows],
-            filter_mask=table.filter_mask[rows],
+            index=table.index[:filled],
+            address=table.address[:filled],
+            nbytes=table.nbytes[:filled],
+            filter_mask=table.filter_mask[:filled],
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from h5zarr.hdf5.model import ChunkTable
 from h5zarr.hdf5.sizes import Sizes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ChunkGrid:
     """What every chunk index needs to know of its dataset. A None in `max_shape` is an unlimited axis."""
 
@@ -27,12 +28,12 @@ class ChunkGrid:
     def rank(self) -> int:
         return len(self.shape)
 
-    @property
+    @cached_property
     def grid_shape(self) -> tuple[int, ...]:
         """The number of chunks along each axis."""
         return tuple(-(-extent // chunk) for extent, chunk in zip(self.shape, self.chunk_shape, strict=True))
 
-    @property
+    @cached_property
     def max_grid_shape(self) -> tuple[int | None, ...]:
         """The number of chunks along each axis when the dataset is as large as it may become."""
         return tuple(

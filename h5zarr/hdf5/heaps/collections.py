@@ -22,8 +22,19 @@ class CollectionHeader(OnDisk):
     nbytes_in_all: Length
 
 
+class CollectionsMissing(Exception):
+    """Some collections must be read before a value can be decoded. Never leaves the parser."""
+
+    def __init__(self, addresses: set[int]) -> None:
+        self.addresses = addresses
+
+
 class GlobalHeap:
-    """The collections read so far: each is read once, whoever asks."""
+    """The collections read so far: each is read once, whoever asks.
+
+    Decoders of values call `require` and `object` as if all collections were there; whoever calls the decoders reads
+    those that turn out to be missing, and calls them again.
+    """
 
     def __init__(self, sizes: Sizes) -> None:
         self._sizes = sizes
@@ -44,6 +55,8 @@ class GlobalHeap:
         buffers = yield spans
         longer = []
         for span, buffer in zip(spans, buffers, strict=True):
+            if span.address in self._collections:  # somebody else asked for it in the same round
+                continue
             try:
                 header = CollectionHeader.decode(buffer, self._sizes, at=span.address)
                 whole = self._sizes.span(span.address, header.nbytes_in_all, "global heap collection")
@@ -52,13 +65,18 @@ class GlobalHeap:
                 continue
             if whole.nbytes > span.nbytes:
                 longer.append(whole)
-            elif span.address not in self._collections:
+            else:
                 self._collections[span.address] = self._decode(bytes(buffer[: whole.nbytes]), span.address)
         if longer:
             buffers = yield longer
             for span, buffer in zip(longer, buffers, strict=True):
                 if span.address not in self._collections:
                     self._collections[span.address] = self._decode(bytes(buffer), span.address)
+
+    def require(self, addresses: Iterable[int]) -> None:
+        """Raise `CollectionsMissing` unless the collections at `addresses` have been read."""
+        if missing := {address for address in addresses if address not in self._collections}:
+            raise CollectionsMissing(missing)
 
     def object(self, address: int, index: int, nbytes: int | None = None) -> bytes:
         """Return an object of a collection that has been read; its first `nbytes` bytes, where that is given."""

@@ -23,6 +23,10 @@ class AttributeMessage(NamedTuple):
     datatype_is_shared: bool
     dataspace_is_shared: bool
 
+    @property
+    def is_shared_in_parts(self) -> bool:
+        return self.datatype_is_shared or self.dataspace_is_shared
+
 
 def decode_attribute(message: bytes) -> AttributeMessage:
     """Return the parts of a message of version 1, 2 or 3.
