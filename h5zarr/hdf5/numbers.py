@@ -12,7 +12,7 @@ from h5zarr.hdf5.datatype import Bitfield, ByteOrder, FixedPoint, FloatingPoint,
 
 # The fields of IEEE 754's binary16, binary32 and binary64, and of the x87's 80 bits in 16 or 12 bytes.
 _IEEE = {2: (10, 5, 15), 4: (23, 8, 127), 8: (52, 11, 1023)}
-_DOUBLE_MANTISSA_NBITS, _DOUBLE_BIAS, _DOUBLE_TOP_EXPONENT = 52, 1023, 2047
+_DOUBLE_MANTISSA_NBITS, _DOUBLE_BIAS = 52, 1023
 
 
 def float_dtype(datatype: FloatingPoint) -> np.dtype[Any] | None:
@@ -82,11 +82,12 @@ def decode_floats(datatype: FloatingPoint, raw: bytes, count: int) -> npt.NDArra
         )
         return wide.view(np.longdouble)[:, 0]
     exponents = (1 << datatype.exponent_nbits) - 1
+    top = exponents if datatype.order is ByteOrder.VAX else exponents - 1  # of a number; IEEE's last means infinity
     fits = (
         datatype.nbytes <= 8
         and datatype.mantissa_nbits <= _DOUBLE_MANTISSA_NBITS
         and datatype.normalization is Normalization.IMPLIED
-        and exponents - datatype.exponent_bias <= _DOUBLE_BIAS + 1
+        and top - datatype.exponent_bias <= _DOUBLE_BIAS
         and 1 - datatype.exponent_bias - datatype.mantissa_nbits >= -1074
     )
     if not fits:

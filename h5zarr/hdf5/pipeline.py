@@ -30,12 +30,12 @@ def _fletcher32(content: bytes) -> int:
     weights = np.arange(len(words), 0, -1, dtype=np.uint64)
     plain = int(words.sum())
     weighted = int((words * weights % np.uint64(65535)).sum())
-    return _folded(weighted if weighted else plain) << 16 | _folded(plain)
+    return _folded(weighted, plain) << 16 | _folded(plain, plain)
 
 
-def _folded(total: int) -> int:
-    """Return a sum modulo 65535, which stands for zero except for a sum of nothing."""
-    return (total - 1) % 65535 + 1 if total else 0
+def _folded(total: int, of: int) -> int:
+    """Return a sum modulo 65535, for which 65535 stands where it is zero, unless nothing was summed."""
+    return (total - 1) % 65535 + 1 if of else 0
 
 
 def _undo(content: bytes, applied: Filter, most: int) -> bytes:

@@ -16,7 +16,7 @@ from h5zarr.io.steps import Step
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _FIRST_READ_NBYTES = 2048  # covers the first places where a signature may stand
 _NBYTES = 128  # more than a superblock of any version takes
-_DRIVERS = {"NCSAfami": "family", "NCSAmult": "multi or split", "Subfiling": "subfiling"}
+_DRIVERS = {"NCSAfami": "family", "NCSAmult": "multi or split", "Subfilin": "subfiling"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -143,7 +143,9 @@ class ValueReader:
                 return self.decode(base, raw, count)
             case Complex(base=base):
                 parts = self.decode(base, raw, 2 * count)
-                return parts[0::2] + 1j * parts[1::2].astype(np.result_type(parts.dtype, np.float32))
+                values = np.empty(count, np.result_type(parts.dtype, np.complex64))
+                values.real, values.imag = parts[0::2], parts[1::2]
+                return values
         raise Unsupported(f"values of type {type(datatype).__name__} and {datatype.nbytes} bytes")
 
     def _compound(self, datatype: Compound, raw: bytes, count: int) -> npt.NDArray[Any]:
@@ -218,6 +220,8 @@ def _fixed_strings(datatype: String, raw: bytes, count: int) -> npt.NDArray[Any]
         return values
     if datatype.padding is Padding.SPACE_PADDED:
         return np.strings.rstrip(values, b" ")
-    if (np.strings.find(values, b"\0") < 0).all():
+    letters = np.frombuffer(raw, np.uint8, count * datatype.nbytes).reshape(count, datatype.nbytes)
+    ended = np.logical_or.accumulate(letters == 0, axis=1)
+    if not letters[ended].any():
         return values
-    return np.array([value.partition(b"\0")[0] for value in values.tolist()], values.dtype)
+    return np.where(ended, np.uint8(0), letters).view(values.dtype)[:, 0]  # something stands behind the end
