@@ -127,7 +127,7 @@ class _Scan:
         """Return a group's links, and start on what they point to."""
         links: dict[str, Link] = {}
         found, errors = yield from read_links(header, self._context)
-        for link in found:
+        for link in sorted(found, key=_order):
             if links.setdefault(link.name, link) is not link:
                 what = f"two links of this group are both called {link.name!r}; the second is left out"
                 errors.append(MalformedFile(what))
@@ -144,6 +144,11 @@ class _Scan:
         for name, error in broken:
             self.complain(header.address, f"@{name}", error)
         return attributes
+
+
+def _order(link: Link) -> tuple[int, str]:
+    """Links come in the order of their creation where that is known, else by their names: so does the library."""
+    return (-1 if link.creation_order is None else link.creation_order, link.name)
 
 
 def _first_paths(root: int, objects: dict[int, Object]) -> dict[int, str]:

@@ -253,7 +253,7 @@ Link: TypeAlias = HardLink | SoftLink | ExternalLink | UserLink
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Group:
-    """Links by name, in the order in which the file keeps them; `tracks_order` says if creation order is known."""
+    """Links by name, in the order of their creation where `tracks_order`, else sorted."""
 
     address: int
     links: Mapping[str, Link]

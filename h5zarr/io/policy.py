@@ -25,7 +25,7 @@ class ReadPolicy:
     slack_nbytes: int = 1 * MIB
     """What any round may fetch beyond what it asks for: less time than the round trip that it may save."""
 
-    max_overhead: float = 1.7
+    max_overhead: float = 1.3
     """A round that asks for much may fetch this many times what it asks for, even where that exceeds the slack."""
 
     split_nbytes: int = 4 * MIB
@@ -37,8 +37,8 @@ class ReadPolicy:
     cache_nbytes: int = 128 * MIB
     """What is kept between rounds. What one round asks for may exceed it, but is not kept."""
 
-    whole_file_nbytes: int = 4 * MIB
-    """A file of at most this size is read whole, with the first read. Not more than `split_nbytes`: one request."""
+    whole_file_nbytes: int = 16 * MIB
+    """A file of at most this size is read whole, with the first read: in less time than a handful of rounds takes."""
 
     first_read_nbytes: int = 1 * MIB
     """How much of the file's beginning is fetched with the first read; most metadata is there."""

@@ -1,0 +1,74 @@
+"""The folder tree is the architecture: rooms import only rooms to their left, and heavy packages stay out of the way."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "h5zarr"
+
+# From left to right; each room may import itself and what stands before it.
+ROOMS = ("errors", "io", "hdf5", "inspect", "scanning", "cli", "__main__")
+OUTSIDE_NUMPY = {
+    "fsspec": {"io/remote.py", "io/fetch.py", "io/failure.py"},
+    "numcodecs": {"hdf5/checksum.py"},
+    "h5py": set(),
+    "zarr": set(),
+    "xarray": set(),
+}
+
+
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    """Return the full names of all modules that a module imports, wherever the import stands."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+    return found
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_rooms_import_only_rooms_to_their_left(path: Path) -> None:
+    room = room_of(path)
+    if room == "__init__":
+        return
+    left = set(ROOMS[: ROOMS.index(room) + 1])
+    inside = {name.split(".")[1] for name in imports(path) if name.startswith("h5zarr.")}
+    assert inside <= left
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_packages_are_imported_only_where_they_are_needed(path: Path) -> None:
+    place = str(path.relative_to(PACKAGE))
+    tops = {name.partition(".")[0] for name in imports(path)}
+    for package, allowed in OUTSIDE_NUMPY.items():
+        assert package not in tops or place in allowed
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_modules_stay_small(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= 360
+
+
+def test_scanning_a_local_file_imports_neither_fsspec_nor_zarr() -> None:
+    script = (
+        "import sys, h5zarr; h5zarr.scan(sys.argv[1]);"
+        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    )
+    sample = PACKAGE.parent / "sample_data" / "links_compact.h5"
+    done = subprocess.run([sys.executable, "-c", script, str(sample)], capture_output=True, text=True, check=True)
+    assert not {"fsspec", "zarr", "numcodecs", "h5py", "xarray", "asyncio"} & set(done.stdout.split())
