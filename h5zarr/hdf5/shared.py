@@ -53,11 +53,16 @@ class SharedMessages:
         return (yield from self._read_from_header(kind, address))
 
     def _read_from_header(self, kind: Kind, address: int) -> Step[bytes]:
-        if address not in self._committed:
+        while (header := self._committed.get(address)) is None:
+            if address in self._committed:  # somebody else is reading it: wait for the next round
+                yield [self._sizes.span(address, 1, "object header")]
+                continue
             self._committed[address] = None
-            self._committed[address] = yield from attempt(read_object_header(address, self._sizes))
-        while (header := self._committed[address]) is None:  # somebody else is reading it: wait for the next round
-            yield [self._sizes.span(address, 1, "object header")]
+            try:
+                self._committed[address] = yield from attempt(read_object_header(address, self._sizes))
+            finally:
+                if self._committed[address] is None:  # this reader was given up: another must try
+                    del self._committed[address]
         if isinstance(header, H5ZarrError):
             raise MalformedFile(f"the object that shares a message cannot be read: {header}")
         message = header.first(kind)

@@ -36,12 +36,20 @@ def attempt(step: Step[T]) -> Step[T | H5ZarrError]:
     try:
         return (yield from step)
     except H5ZarrError as error:
-        return error
+        return error.with_traceback(None)  # which would keep all that the step held
 
 
 def together(steps: Iterable[Step[T]]) -> Step[list[T]]:
     """Return the results of `steps`, in their order, having merged the requests of each round into one."""
     running = list(steps)
+    try:
+        return (yield from _in_lockstep(running))
+    finally:
+        for step in running:  # where one failed, the others are given up
+            step.close()
+
+
+def _in_lockstep(running: list[Step[T]]) -> Step[list[T]]:
     results: list[T | None] = [None] * len(running)
     waiting: list[tuple[int, Sequence[Span]]] = []  # number of a step and what it asks for
     for number, step in enumerate(running):
