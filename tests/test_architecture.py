@@ -1,4 +1,4 @@
-"""The folder tree is the architecture: rooms import only rooms to their left, and heavy packages stay out of the way."""
+"""The folder tree is the architecture: rooms import only rooms to their left, and heavy packages stay out of it."""
 
 from __future__ import annotations
 
@@ -66,8 +66,7 @@ def test_modules_stay_small(path: Path) -> None:
 
 def test_scanning_a_local_file_imports_neither_fsspec_nor_zarr() -> None:
     script = (
-        "import sys, h5zarr; h5zarr.scan(sys.argv[1]);"
-        "print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+        "import sys, h5zarr; h5zarr.scan(sys.argv[1]);print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     )
     sample = PACKAGE.parent / "sample_data" / "links_compact.h5"
     done = subprocess.run([sys.executable, "-c", script, str(sample)], capture_output=True, text=True, check=True)

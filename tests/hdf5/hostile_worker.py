@@ -1,7 +1,7 @@
 """Scans files, or damaged copies of them, and reports anything but a result or an H5ZarrError.
 
-Runs as a process of its own, with a bound on memory, because what it looks for are crashes, hangs and giant allocations.
-Reads a task as JSON from standard input: the files, a seed, how many damaged copies of each, and the limits.
+Runs as a process of its own, with a bound on memory, because what it looks for are crashes, hangs and giant
+allocations. Reads a task as JSON from standard input: the files, a seed, how many damaged copies, and the limits.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def scan(content: bytes) -> None:
 
 
 def damaged(content: bytes, count: int, chance: random.Random) -> Iterator[tuple[str, bytes]]:
-    """Yield damaged copies: cut off, bytes changed, and fields replaced by values that a hostile writer would choose."""
+    """Yield damaged copies: cut off, bytes changed, and fields replaced by values that a hostile writer would use."""
     for _ in range(count):
         kind = chance.random()
         if kind < 0.2:
@@ -53,7 +53,8 @@ def damaged(content: bytes, count: int, chance: random.Random) -> Iterator[tuple
             yield f"bytes {places} changed", bytes(changed)
         else:
             place, width = chance.randrange(len(content)), chance.choice((2, 4, 8))
-            field = chance.choice((b"\xff" * width, bytes(width), chance.randbytes(width), b"\xff" * (width - 1) + b"\x7f"))
+            extremes = (b"\xff" * width, bytes(width), b"\xff" * (width - 1) + b"\x7f")
+            field = chance.choice((*extremes, chance.randbytes(width)))
             yield f"{width} bytes at {place} are {field!r}", content[:place] + field + content[place + width :]
 
 
