@@ -120,12 +120,18 @@ class _Comparing:
                     self.differ(path, f"h5py cannot open it: {error}")
                 continue
             self.attributes(path, found, theirs)
+            self.notes(path, found, theirs)
             if isinstance(found, Group):
                 self.links(path, found, theirs)
             elif isinstance(found, Dataset):
                 self.found.datasets += 1
                 self.dataset(path, found, theirs)
                 self.found.agreeing += len(self.found.differences) == before
+
+    def notes(self, path: str, ours: model.Object, theirs: Any) -> None:
+        info = h5py.h5o.get_info(theirs.id)
+        if ours.notes.reference_count != info.rc:
+            self.differ(path, f"reference count {ours.notes.reference_count} is {info.rc}")
 
     # --- links
 

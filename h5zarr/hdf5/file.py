@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from h5zarr.errors import H5ZarrError, MalformedFile, Problem
 from h5zarr.hdf5.attributes import read_attributes
@@ -16,11 +17,19 @@ from h5zarr.hdf5.guard import guarded
 from h5zarr.hdf5.header import Message, ObjectHeader, read_object_header
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.messages.link import decode_link_info
-from h5zarr.hdf5.model import Attribute, CommittedDatatype, Group, H5File, HardLink, Link, Object
+from h5zarr.hdf5.messages.notes import (
+    decode_comment,
+    decode_group_info,
+    decode_modification_time,
+    decode_old_modification_time,
+    decode_reference_count,
+)
+from h5zarr.hdf5.model import Attribute, CommittedDatatype, Group, GroupConstants, H5File, HardLink, Link, Notes, Object
 from h5zarr.hdf5.shared import read_shared_messages
 from h5zarr.hdf5.superblock import Superblock, apply_extension, read_driver_block, read_superblock
 from h5zarr.io.steps import Crew, Step, attempt, both
 
+T = TypeVar("T")
 _FILE = "/"
 _MOST_COMPLAINTS = 20  # of broken links, for one group
 _PATHS_NBYTES = 64 << 20  # what all paths together may take; a hostile file can make them long
@@ -111,17 +120,44 @@ class _Scan:
             return (yield from self._read_group(header))
         if Kind.LAYOUT in kinds:
             attributes, dataset = yield from both(self._read_attributes(header), read_dataset(header, self._context))
-            return replace(dataset, attributes=attributes)
+            return replace(dataset, attributes=attributes, notes=self._notes(header))
         if Kind.DATATYPE in kinds:
             attributes, datatype = yield from both(self._read_attributes(header), read_datatype(header, self._context))
-            return CommittedDatatype(address=address, datatype=datatype, attributes=attributes)
+            notes = self._notes(header)
+            return CommittedDatatype(address=address, datatype=datatype, attributes=attributes, notes=notes)
         raise MalformedFile("object is neither a group nor a dataset nor a datatype", at=address)
 
     def _read_group(self, header: ObjectHeader) -> Step[Group]:
         attributes, links = yield from both(self._read_attributes(header), self._read_links(header))
-        info = header.first(Kind.LINK_INFO)
-        tracks_order = info is not None and decode_link_info(info.content, self._context.sizes).tracks_order
-        return Group(address=header.address, links=links, attributes=attributes, tracks_order=tracks_order)
+        info, constants = header.first(Kind.LINK_INFO), header.first(Kind.GROUP_INFO)
+        return Group(
+            address=header.address,
+            links=links,
+            attributes=attributes,
+            tracks_order=info is not None and decode_link_info(info.content, self._context.sizes).tracks_order,
+            constants=decode_group_info(constants.content) if constants else GroupConstants(),
+            notes=self._notes(header),
+        )
+
+    def _notes(self, header: ObjectHeader) -> Notes:
+        """Return what the header says besides; a note that cannot be read is a complaint, not the end of the object."""
+        changed = self._note(header, Kind.MODIFICATION_TIME, decode_modification_time)
+        if changed is None:
+            changed = self._note(header, Kind.MODIFICATION_TIME_OLD, decode_old_modification_time)
+        return Notes(
+            reference_count=self._note(header, Kind.REFERENCE_COUNT, decode_reference_count) or header.reference_count,
+            modification_time=header.modification_time if changed is None else changed,
+            comment=self._note(header, Kind.COMMENT, decode_comment),
+        )
+
+    def _note(self, header: ObjectHeader, kind: Kind, decode: Callable[[bytes], T]) -> T | None:
+        if (message := header.first(kind)) is None:
+            return None
+        try:
+            return decode(message.content)
+        except MalformedFile as error:
+            self.complain(header.address, "", error)
+            return None
 
     def _read_links(self, header: ObjectHeader) -> Step[dict[str, Link]]:
         """Return a group's links, and start on what they point to."""

@@ -39,14 +39,29 @@ class Message(NamedTuple):
         return bool(self.flags & _SHARED)
 
 
+class HeaderPrefix(NamedTuple):
+    """What precedes the messages: their first run (checksum included), and how they look.
+
+    Version 1 has the reference count here, version 2 may have the modification time.
+    """
+
+    span: Span
+    version: int
+    has_order: bool = False
+    reference_count: int = 1
+    modification_time: int | None = None
+
+
 class ObjectHeader:
     """All messages of an object, in the order of the file, and by their types."""
 
-    __slots__ = ("address", "by_kind", "messages")
+    __slots__ = ("address", "by_kind", "messages", "modification_time", "reference_count")
 
-    def __init__(self, address: int, messages: Sequence[Message]) -> None:
+    def __init__(self, address: int, messages: Sequence[Message], prefix: HeaderPrefix | None = None) -> None:
         self.address = address
         self.messages = tuple(messages)
+        self.reference_count = prefix.reference_count if prefix else 1
+        self.modification_time = prefix.modification_time if prefix else None
         self.by_kind: dict[int, list[Message]] = {}
         for message in messages:
             self.by_kind.setdefault(message.kind, []).append(message)
@@ -71,12 +86,13 @@ class _Block(NamedTuple):
 def read_object_header(address: int, sizes: Sizes) -> Step[ObjectHeader]:
     """Return the header at `address`: one round when it is small, one more for each generation of continuations."""
     (head,) = yield [sizes.span_up_to(address, 16, _GUESS_NBYTES, "object header")]
-    block_span, version, has_order = _first_block(bytes(head[:64]), address, sizes)
-    if block_span.end > address + len(head):
-        (head,) = yield [sizes.span(address, block_span.end - address, "object header")]
-    blocks = [_Block(block_span.address, _content(head, address, block_span, version), version, has_order)]
+    prefix = _decode_prefix(bytes(head[:64]), address, sizes)
+    first, version, has_order = prefix.span, prefix.version, prefix.has_order
+    if first.end > address + len(head):
+        (head,) = yield [sizes.span(address, first.end - address, "object header")]
+    blocks = [_Block(first.address, _content(head, address, first, version), version, has_order)]
     visits = Visits(sizes, "object header")
-    visits.claim(address, block_span.nbytes)
+    visits.claim(address, first.nbytes)
     messages: list[Message] = []
     while blocks:
         found = [message for block in blocks for message in _decode_messages(block)]
@@ -90,34 +106,37 @@ def read_object_header(address: int, sizes: Sizes) -> Step[ObjectHeader]:
         blocks = [
             _continued(span, bytes(buffer), version, has_order) for span, buffer in zip(spans, buffers, strict=True)
         ]
-    return ObjectHeader(address, messages)
+    return ObjectHeader(address, messages, prefix)
 
 
-def _first_block(head: bytes, address: int, sizes: Sizes) -> tuple[Span, int, bool]:
-    """Return the span of the first run of messages (checksum included), the version, and if messages have an order."""
+def _decode_prefix(head: bytes, address: int, sizes: Sizes) -> HeaderPrefix:
     if head[:4] == b"OHDR":
-        return _first_block_v2(head, address, sizes)
-    version, _, _, nbytes = _PREFIX_V1.unpack_from(head)
+        return _decode_prefix_v2(head, address, sizes)
+    version, _, reference_count, nbytes = _PREFIX_V1.unpack_from(head)
     if version != 1:
         raise MalformedFile(
             f"object header has neither a signature nor version 1, but begins with {head[:4]!r}", at=address
         )
-    return sizes.span(address + _PREFIX_V1.size, nbytes, "object header"), 1, False
+    span = sizes.span(address + _PREFIX_V1.size, nbytes, "object header")
+    return HeaderPrefix(span, 1, reference_count=reference_count)
 
 
-def _first_block_v2(head: bytes, address: int, sizes: Sizes) -> tuple[Span, int, bool]:
+def _decode_prefix_v2(head: bytes, address: int, sizes: Sizes) -> HeaderPrefix:
     cursor = Cursor(head, "object header")
     cursor.skip(4)
     if (version := cursor.u8()) != 2:
         raise MalformedFile(f"object header has unknown version {version}", at=address)
     flags = cursor.u8()
+    modification_time = None
     if flags & 0x20:
-        cursor.skip(16)  # access, modification, change and birth times
+        cursor.skip(4)  # access time
+        modification_time = cursor.u32()
+        cursor.skip(8)  # change and birth times
     if flags & 0x10:
         cursor.skip(4)  # when attributes change between compact and dense
     nbytes = cursor.uint(1 << (flags & 3))
     span = sizes.span(address + cursor.position, nbytes + 4, "object header")
-    return span, 2, bool(flags & 0x04)
+    return HeaderPrefix(span, 2, bool(flags & 0x04), modification_time=modification_time)
 
 
 def _content(head: memoryview, address: int, span: Span, version: int) -> bytes:

@@ -251,6 +251,25 @@ class UserLink:
 Link: TypeAlias = HardLink | SoftLink | ExternalLink | UserLink
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """What a header says about its object besides what it is. Times are in seconds since 1970."""
+
+    reference_count: int = 1
+    modification_time: int | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConstants:
+    """When a group changes between compact and dense links, and what its maker expected; None is the default."""
+
+    max_compact_links: int | None = None
+    min_dense_links: int | None = None
+    expected_links: int | None = None
+    expected_name_nbytes: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Group:
     """Links by name, in the order of their creation where `tracks_order`, else sorted."""
@@ -259,6 +278,8 @@ class Group:
     links: Mapping[str, Link]
     attributes: Mapping[str, Attribute]
     tracks_order: bool = False
+    constants: GroupConstants = GroupConstants()
+    notes: Notes = Notes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -270,6 +291,7 @@ class Dataset:
     filters: tuple[Filter, ...]
     fill: FillValue
     attributes: Mapping[str, Attribute]
+    notes: Notes = Notes()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -279,6 +301,7 @@ class CommittedDatatype:
     address: int
     datatype: Datatype
     attributes: Mapping[str, Attribute]
+    notes: Notes = Notes()
 
 
 Object: TypeAlias = Group | Dataset | CommittedDatatype

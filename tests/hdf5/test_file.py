@@ -10,7 +10,7 @@ import pytest
 
 import h5zarr
 from h5zarr.errors import MalformedFile
-from h5zarr.hdf5.model import Dataset, Group, H5File, HardLink
+from h5zarr.hdf5.model import Dataset, Group, H5File, HardLink, Notes
 
 
 def header_address(path: Path, name: str) -> int:
@@ -86,6 +86,20 @@ def test_links_come_in_the_order_of_their_creation_where_that_is_tracked(tmp_pat
         group = groups[f"/tracked_{tracked}"]
         assert isinstance(group, Group)
         assert list(group.links) == expected
+
+
+def test_times_comments_and_reference_counts_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "file.h5"
+    with h5py.File(path, "w") as file:
+        dataset = file.create_dataset("data", data=1, track_times=True)
+        file["again"] = dataset
+        h5py.h5o.set_comment(dataset.id, b"measured with care")
+        file.create_dataset("plain", data=1, track_times=False)
+    datasets = dict(h5zarr.scan(str(path)).datasets())
+    noted = datasets["/again"].notes
+    assert (noted.reference_count, noted.comment) == (2, "measured with care")
+    assert abs((noted.modification_time or 0) - path.stat().st_mtime) < 60
+    assert datasets["/plain"].notes == Notes()
 
 
 def test_a_cycle_of_links_ends(path: Path) -> None:

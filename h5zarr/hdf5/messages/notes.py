@@ -1,0 +1,56 @@
+"""Messages about an object as a whole: times, comment, reference count, and a group's constants.
+
+Spec: IV.A.2.k, IV.A.2.n, IV.A.2.o, IV.A.2.s and IV.A.2.w.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.cursor import Cursor, text
+from h5zarr.hdf5.model import GroupConstants
+
+
+def decode_modification_time(content: bytes) -> int:
+    """Return when the object was last changed, in seconds since 1970."""
+    cursor = Cursor(content, "modification time message")
+    if (version := cursor.u8()) != 1:
+        raise MalformedFile(f"modification time message has unknown version {version}")
+    cursor.skip(3)
+    return cursor.u32()
+
+
+def decode_old_modification_time(content: bytes) -> int:
+    """Return the same from the message of libraries before 1.6: a date and time in digits, UTC."""
+    digits = Cursor(content, "old modification time message").take(14)
+    try:
+        return int(datetime.strptime(digits.decode("ascii"), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp())
+    except ValueError as error:
+        raise MalformedFile(f"old modification time message is no time: {digits!r}") from error
+
+
+def decode_comment(content: bytes) -> str:
+    """Return what somebody wrote about the object."""
+    return text(content.partition(b"\0")[0])
+
+
+def decode_reference_count(content: bytes) -> int:
+    """Return how many hard links point to the object; it is 1 without this message."""
+    cursor = Cursor(content, "reference count message")
+    if (version := cursor.u8()) != 0:
+        raise MalformedFile(f"reference count message has unknown version {version}")
+    return cursor.u32()
+
+
+def decode_group_info(content: bytes) -> GroupConstants:
+    """Return the constants of a new-style group; None for those that are the library's defaults."""
+    cursor = Cursor(content, "group info message")
+    if (version := cursor.u8()) != 0:
+        raise MalformedFile(f"group info message has unknown version {version}")
+    flags = cursor.u8()
+    compact, dense = (cursor.u16(), cursor.u16()) if flags & 1 else (None, None)
+    count, name_nbytes = (cursor.u16(), cursor.u16()) if flags & 2 else (None, None)
+    return GroupConstants(
+        max_compact_links=compact, min_dense_links=dense, expected_links=count, expected_name_nbytes=name_nbytes
+    )
