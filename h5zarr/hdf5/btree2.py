@@ -18,6 +18,7 @@ from h5zarr.io.steps import Step
 _PREFIX_NBYTES = 6  # signature, version, type
 _CHECKSUM_NBYTES = 4
 _MAX_DEPTH = 32
+_CHUNK_TYPES = (10, 11)
 
 
 @on_disk(b"BTHD")
@@ -131,7 +132,8 @@ def _read_level(
         used += (nodes.counts + 1) * level.pointer_nbytes
     if (too_many := used > header.node_nbytes).any():
         raise MalformedFile("B-tree node has more records than it can hold", at=int(nodes.addresses[too_many][0]))
-    blocks = yield node_spans(nodes.addresses, header.node_nbytes, sizes, "B-tree node")
+    lone = header.type in _CHUNK_TYPES and height < header.depth
+    blocks = yield node_spans(nodes.addresses, header.node_nbytes, sizes, "B-tree node", lone=lone)
     prefix = (b"BTIN" if height else b"BTLF") + bytes((0, header.type))
     records, pointers = [], []
     for first, rows in node_slabs(blocks, header.node_nbytes):

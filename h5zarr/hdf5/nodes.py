@@ -10,13 +10,15 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.sizes import Sizes
-from h5zarr.io.span import Span
+from h5zarr.io.span import LoneSpan, Span
 
 _SLAB_NBYTES = 1 << 19  # small enough for the processor's cache; and a million chunks then need little memory
 
 
-def node_spans(addresses: npt.NDArray[np.int64], nbytes: int, sizes: Sizes, what: str) -> list[Span]:
-    """Return the spans of distinct nodes that the file can hold together, or raise."""
+def node_spans(
+    addresses: npt.NDArray[np.int64], nbytes: int, sizes: Sizes, what: str, *, lone: bool = False
+) -> list[Span]:
+    """Return the spans of distinct nodes that the file can hold together, or raise. `lone`: chunks lie between them."""
     outside = (addresses < sizes.base) | (addresses > sizes.end - nbytes)
     if outside.any():
         raise MalformedFile(f"{what} of {nbytes} bytes reaches outside the file", at=int(addresses[outside][0]))
@@ -27,7 +29,7 @@ def node_spans(addresses: npt.NDArray[np.int64], nbytes: int, sizes: Sizes, what
         twice = ordered[1:] == ordered[:-1]
         if twice.any():
             raise MalformedFile(f"{what} is reached twice", at=int(ordered[1:][twice][0]))
-    return list(map(Span, addresses.tolist(), repeat(nbytes)))
+    return list(map(LoneSpan if lone else Span, addresses.tolist(), repeat(nbytes)))
 
 
 def node_slabs(blocks: Sequence[memoryview], nbytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:

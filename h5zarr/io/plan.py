@@ -3,11 +3,11 @@
 Ranges are rows (address, end) of an int64 array, end excluded. "Tidy" ranges are sorted, disjoint and not empty.
 
 Why the plan looks as it does: a round trip costs as much as a few megabytes, a further request in the same round as
-much as some tens of kilobytes, and later rounds often ask for neighbours of what this one asks for. A round of few
-spans therefore reads ahead and merges generously. A round of many spans must not: 17,000 B-tree nodes of 2 KB, one in
-every 8 KB of a file, would move the whole file if each were rounded up to a block or merged with the next. So each
-round has an allowance of bytes beyond those it lacks: `slack_nbytes`, or what `max_overhead` permits where that is
-more. It is spent
+much as some tens of kilobytes, and later rounds often ask for neighbours of what this one asks for. A round therefore
+reads ahead and merges generously. But a round of lone spans must not: 17,000 B-tree nodes of 2 KB, one in every 8 KB of
+a file, with chunks between them, would move the whole file if each were rounded up to a block or merged with the next.
+So each round has an allowance of bytes beyond those it lacks: `slack_nbytes`, or what its overhead permits where that
+is more. It is spent
 
 1. on gaps, smallest first, since each gap saves one request and the smallest costs least;
 2. then, if something is left, on growing what remains to aligned blocks, the largest that all of them can afford.
@@ -25,18 +25,20 @@ from h5zarr.io.policy import ReadPolicy
 Ranges: TypeAlias = npt.NDArray[np.int64]
 
 
-def plan_fetches(wanted: Ranges, held: Ranges, nbytes: int, policy: ReadPolicy) -> Ranges:
+def plan_fetches(wanted: Ranges, held: Ranges, nbytes: int, policy: ReadPolicy, *, lone: bool = False) -> Ranges:
     """Return the tidy ranges to fetch, so that they and `held` cover `wanted`.
 
     `wanted` lies inside the file of `nbytes` bytes, in any order; `held` is tidy. What is returned does not overlap
     `held`, lies inside the file, and has no range larger than `policy.split_nbytes`. Its sum exceeds the bytes that
-    are lacking by at most the larger of `slack_nbytes` and `max_overhead - 1` times those bytes.
+    are lacking by at most the larger of `slack_nbytes` and `max_overhead - 1` times those bytes, or `lone_overhead - 1`
+    times where they are those of lone spans.
     """
     lacking = subtract_ranges(unite_ranges(wanted), held)
     if not len(lacking):
         return lacking
     asked = total_nbytes(lacking)
-    allowance = max(policy.slack_nbytes, int((policy.max_overhead - 1) * asked))
+    overhead = policy.lone_overhead if lone else policy.max_overhead
+    allowance = max(policy.slack_nbytes, int((overhead - 1) * asked))
     merged = _merge_gaps(lacking, held, allowance, policy.gap_nbytes)
     grown = _grow_to_blocks(merged, held, nbytes, allowance - (total_nbytes(merged) - asked), policy.block_nbytes)
     return _split(grown, policy.split_nbytes)

@@ -16,22 +16,25 @@ class ReadPolicy:
     few megabytes, and one more request in the same round is worth some tens of kilobytes.
     """
 
-    block_nbytes: int = 32 * KIB
+    block_nbytes: int = 128 * KIB
     """What is fetched grows to multiples of this, as far as the round's allowance goes. A power of two."""
 
-    gap_nbytes: int = 64 * KIB
+    gap_nbytes: int = 256 * KIB
     """Two ranges that are at most this far apart may be fetched as one."""
 
-    slack_nbytes: int = 1 * MIB
+    slack_nbytes: int = 4 * MIB
     """What any round may fetch beyond what it asks for: less time than the round trip that it may save."""
 
-    max_overhead: float = 1.3
-    """A round that asks for much may fetch this many times what it asks for, even where that exceeds the slack."""
+    max_overhead: float = 16.0
+    """A round may fetch this many times what it asks for: structures lie next to others that are asked for later."""
+
+    lone_overhead: float = 1.3
+    """The same for a round of lone spans, nodes of a chunk index between the chunks: nobody asks for what is there."""
 
     split_nbytes: int = 4 * MIB
     """No request is larger; what is larger is fetched in pieces, at the same time."""
 
-    concurrency: int = 64
+    concurrency: int = 96
     """How many requests are under way at once. Below the 100 connections that aiohttp opens."""
 
     cache_nbytes: int = 128 * MIB
@@ -56,5 +59,6 @@ class ReadPolicy:
         for field in fields(self):
             if getattr(self, field.name) < 0:
                 raise ValueError(f"{field.name} is {getattr(self, field.name)}, but must not be negative")
-        if self.max_overhead < 1:
-            raise ValueError(f"max_overhead is {self.max_overhead}, but a round fetches at least what it asks for: 1")
+        for name in ("max_overhead", "lone_overhead"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}, but a round fetches at least what it asks for: 1")

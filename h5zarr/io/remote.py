@@ -20,7 +20,7 @@ from h5zarr.io.log import RequestLog, format_nbytes
 from h5zarr.io.plan import Ranges, plan_fetches
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.source import Identity
-from h5zarr.io.span import Span
+from h5zarr.io.span import LoneSpan, Span
 from h5zarr.io.url import display_url
 
 _NO_SIZE = Failure(
@@ -61,7 +61,8 @@ class RemoteSource:
         if not self._opened:
             raise source_error(self.url, CLOSED)
         wanted = self._locate(spans)
-        fetches = plan_fetches(self._extend_first(wanted), self._cache.ranges, self.nbytes, self._policy)
+        lone = 2 * sum(isinstance(span, LoneSpan) for span in spans) > len(spans)
+        fetches = plan_fetches(self._extend_first(wanted), self._cache.ranges, self.nbytes, self._policy, lone=lone)
         if len(fetches):
             self._fetch(fetches)
             self._begun = True

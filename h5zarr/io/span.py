@@ -15,3 +15,12 @@ class Span(NamedTuple):
     def end(self) -> int:
         """The address of the first byte after the span."""
         return self.address + self.nbytes
+
+
+class LoneSpan(Span):
+    """A span around which nothing else will be asked for: a node of a chunk index, which lies between the chunks.
+
+    The other structures of a file lie next to each other, so that reading ahead pays; here it moves data for nothing.
+    """
+
+    __slots__ = ()
