@@ -29,8 +29,10 @@ class MalformedFile(H5ZarrError):
     kind = "malformed"
     remedy = "The file may be truncated or damaged; compare its size with the original."
 
-    def __init__(self, message: str, *, at: int | None = None) -> None:
+    def __init__(self, message: str, *, at: int | None = None, remedy: str | None = None) -> None:
         self.address = at
+        if remedy is not None:
+            self.remedy = remedy
         super().__init__(message if at is None else f"{message} (byte {at:#x})")
 
 
@@ -38,7 +40,7 @@ class Unsupported(H5ZarrError):
     """The file is fine, but h5zarr does not read this part of the format."""
 
     kind = "unsupported"
-    remedy = "Please report the file that shows it."
+    remedy = "Nothing is wrong with the file; if you need this, please say so in an issue."
 
 
 class Unrepresentable(H5ZarrError):

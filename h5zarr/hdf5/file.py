@@ -49,7 +49,9 @@ def read_file(url: str, nbytes: int) -> Step[H5File]:
     root = scan.objects.get(superblock.root)
     if not isinstance(root, Group):
         broken = scan.errors.get(superblock.root)
-        raise broken[0][1] if broken else MalformedFile("the root object is no group", at=superblock.root)
+        what = str(broken[0][1]) if broken else "it is no group"
+        because = f"; {problems[0].message}" if problems else ""
+        raise MalformedFile(f"the root group cannot be read: {what}{because}")
     paths = _first_paths(superblock.root, scan.objects)
     problems += _problems(scan, paths)
     return H5File(url=url, root=root, objects=scan.objects, paths=paths, problems=tuple(problems))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.errors import H5ZarrError, MalformedFile, Unsupported
 from h5zarr.hdf5.checksum import check_checksum
 from h5zarr.hdf5.cursor import Cursor, text
 from h5zarr.hdf5.header import Message
@@ -49,7 +49,16 @@ def read_superblock(nbytes: int) -> Step[Superblock]:
     for span, block in zip(far, blocks, strict=True):
         if bytes(block[:8]) == SIGNATURE:
             return _decode(bytes(block), span.address, nbytes)
-    raise MalformedFile(f"not an HDF5 file: no signature at byte 0, 512, 1024, …; it begins with {bytes(head[:8])!r}")
+    raise _not_hdf5(bytes(head[:8]))
+
+
+def _not_hdf5(beginning: bytes) -> H5ZarrError:
+    if beginning[:3] == b"CDF":
+        return Unsupported("this is a netCDF-3 file, which h5zarr does not read yet; `nccopy -k nc4` makes it netCDF-4")
+    return MalformedFile(
+        f"not an HDF5 file: no signature at byte 0, 512, 1024, …; it begins with {beginning!r}",
+        remedy="Check that this is the file that you mean, and not, for instance, a page that says why there is none.",
+    )
 
 
 def _decode(block: bytes, place: int, nbytes: int) -> Superblock:
