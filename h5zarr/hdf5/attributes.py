@@ -2,38 +2,31 @@
 
 from __future__ import annotations
 
+import struct
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from h5zarr.errors import H5ZarrError, MalformedFile
 from h5zarr.hdf5.btree2 import read_records
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datatype import Datatype
 from h5zarr.hdf5.guard import SURPRISES, surprised
-from h5zarr.hdf5.header import ObjectHeader
+from h5zarr.hdf5.header import SHARED, Message, ObjectHeader
 from h5zarr.hdf5.heaps.collections import CollectionsMissing
 from h5zarr.hdf5.heaps.fractal import read_heap
-from h5zarr.hdf5.messages.attribute import AttributeMessage, decode_attribute, decode_attribute_info
+from h5zarr.hdf5.messages.attribute import AttributeMessage, decode_attribute, decode_attribute_info, value_start
 from h5zarr.hdf5.messages.dataspace import decode_dataspace
 from h5zarr.hdf5.messages.datatype import decode_datatype
 from h5zarr.hdf5.messages.kinds import Kind
-from h5zarr.hdf5.model import Attribute, SpaceKind
+from h5zarr.hdf5.model import Attribute, Dataspace, SpaceKind
 from h5zarr.hdf5.values import plain_dtype
 from h5zarr.io.steps import Step, attempt, both, together
 
 _NAME_INDEX = 8
-_RECORD_NBYTES = 17
-_SHARED = 0x02
-
-
-class _Stored(NamedTuple):
-    """An attribute message as found: its bytes may be those of a reference to the real one."""
-
-    content: bytes
-    is_shared: bool
-    order: int | None
+_RECORD = struct.Struct("<8sBI4x")  # heap ID, message flags, creation order; then the hash of the name
 
 
 class BrokenAttribute(NamedTuple):
@@ -45,7 +38,7 @@ class BrokenAttribute(NamedTuple):
 
 def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[str, Attribute], list[BrokenAttribute]]]:
     """Return an object's attributes by name, and those that could not be read."""
-    stored = [_Stored(message.content, message.is_shared, message.order) for message in header.of_kind(Kind.ATTRIBUTE)]
+    stored = list(header.of_kind(Kind.ATTRIBUTE))
     broken: list[BrokenAttribute] = []
     if message := header.first(Kind.ATTRIBUTE_INFO):
         dense = yield from attempt(_read_dense(message.content, context))
@@ -53,9 +46,9 @@ def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[s
             broken.append(BrokenAttribute("", dense))
         else:
             stored += dense
-    messages = yield from _read_messages(stored, context)
+    parts = yield from _read_parts(stored, context)
     attributes: dict[str, Attribute] = {}
-    for found in (yield from _read_values(messages, [one.order for one in stored], context)):
+    for found in (yield from _read_values(parts, [one.order for one in stored], context)):
         if isinstance(found, BrokenAttribute):
             broken.append(found)
         elif attributes.setdefault(found.name, found) is not found:
@@ -64,51 +57,97 @@ def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[s
     return attributes, broken
 
 
-def _read_dense(content: bytes, context: Context) -> Step[list[_Stored]]:
-    """Return the attributes in a fractal heap; heap and index are read together. Spec: III.A.2, record type 8."""
+def _read_dense(content: bytes, context: Context) -> Step[list[Message]]:
+    """Return the messages in a fractal heap; heap and index are read together. Spec: III.A.2, record type 8."""
     sizes = context.sizes
     info = decode_attribute_info(content, sizes)
     if info.heap is None or info.name_index is None:
         return []
     context.claim(info.heap, "heap of attributes")
     blocks, (_, slabs) = yield from both(read_heap(info.heap, sizes), read_records(info.name_index, sizes, _NAME_INDEX))
-    # A record is a heap ID of 8 bytes, message flags, creation order, and the hash of the name.
-    if any(slab.shape[1] != _RECORD_NBYTES for slab in slabs):
+    if any(slab.shape[1] != _RECORD.size for slab in slabs):
         raise MalformedFile(f"attribute index has records of {slabs[0].shape[1]} bytes", at=info.name_index)
-    index = b"".join([slab.tobytes() for slab in slabs])
-    rows = [index[start : start + _RECORD_NBYTES] for start in range(0, len(index), _RECORD_NBYTES)]
-    plain = [row for row in rows if not row[8] & _SHARED]
-    contents = yield from blocks.read([row[:8] for row in plain])
+    records = [record for slab in slabs for record in _RECORD.iter_unpack(slab.data)]
+    contents = iter((yield from blocks.read([heap_id for heap_id, flags, _ in records if not flags & SHARED])))
     # The ID of a shared attribute is one of the file's heap of shared messages.
-    shared = [row for row in rows if row[8] & _SHARED]
-    stored = [*zip(plain, contents, strict=True), *((row, b"\x03\x01" + row[:8]) for row in shared)]
     return [
-        _Stored(content, bool(row[8] & _SHARED), int.from_bytes(row[9:13], "little") if info.tracks_order else None)
-        for row, content in stored
+        Message(
+            Kind.ATTRIBUTE,
+            flags,
+            b"\x03\x01" + heap_id if flags & SHARED else next(contents),
+            info.heap,
+            order if info.tracks_order else None,
+        )
+        for heap_id, flags, order in records
     ]
 
 
-def _read_messages(stored: list[_Stored], context: Context) -> Step[list[AttributeMessage | BrokenAttribute]]:
-    """Return the messages taken apart, whose parts are all where they belong: shared ones have been fetched."""
-    found = [None if one.is_shared else _decode_message(one.content) for one in stored]
+class _Form(NamedTuple):
+    """What attributes of one name, type and extent share. `dtype` is numpy's, where that has the same bytes."""
+
+    name: str
+    datatype: Datatype
+    dataspace: Dataspace
+    element_count: int
+    nbytes: int
+    dtype: np.dtype[Any] | None
+
+
+class _Parts(NamedTuple):
+    """An attribute whose value is still bytes."""
+
+    form: _Form
+    content: bytes
+
+
+def _form(message: AttributeMessage, length_nbytes: int) -> _Form:
+    """Return the form of an attribute, both of whose parts are where they belong."""
+    datatype, dataspace = decode_datatype(message.datatype), decode_dataspace(message.dataspace, length_nbytes)
+    count = dataspace.count
+    return _Form(message.name, datatype, dataspace, count, count * datatype.nbytes, plain_dtype(datatype))
+
+
+@lru_cache(maxsize=4096)
+def _known_form(head: bytes, length_nbytes: int) -> _Form | None:
+    """Return the form that a message states before its value; None where that is elsewhere.
+
+    Remembered, because the thousands of attributes of a file have a few dozen names, types and extents.
+    """
+    message = decode_attribute(head)
+    return None if message.is_shared_in_parts else _form(message, length_nbytes)
+
+
+def _read_parts(stored: list[Message], context: Context) -> Step[list[_Parts | BrokenAttribute]]:
+    """Return the messages taken apart; those that are elsewhere have been fetched."""
+    length_nbytes = context.sizes.length_nbytes
+    found = [None if one.is_shared else _parts(one.content, length_nbytes) for one in stored]
     if None not in found:
-        return cast("list[AttributeMessage | BrokenAttribute]", found)
+        return cast("list[_Parts | BrokenAttribute]", found)
     fetched = iter(
         (yield from together([_read_shared(stored[n], context) for n, one in enumerate(found) if one is None]))
     )
     return [next(fetched) if one is None else one for one in found]
 
 
-def _decode_message(content: bytes) -> AttributeMessage | BrokenAttribute | None:
+def _parts(content: bytes, length_nbytes: int) -> _Parts | BrokenAttribute | None:
     """Return a message taken apart; None where some of its parts are elsewhere."""
     try:
-        message = decode_attribute(content)
+        start = value_start(content)
+        form = _known_form(content[:start], length_nbytes)
     except H5ZarrError as error:
-        return BrokenAttribute("", error)
-    return None if message.is_shared_in_parts else message
+        return BrokenAttribute(_name(content), error)
+    return None if form is None else _Parts(form, content[start:])
 
 
-def _read_shared(stored: _Stored, context: Context) -> Step[AttributeMessage | BrokenAttribute]:
+def _name(content: bytes) -> str:
+    """Return the name in a message that may be broken; none where it is."""
+    try:
+        return decode_attribute(content).name
+    except H5ZarrError:
+        return ""
+
+
+def _read_shared(stored: Message, context: Context) -> Step[_Parts | BrokenAttribute]:
     """Return a message that stands elsewhere, or parts of which do."""
     name = ""
     try:
@@ -123,68 +162,57 @@ def _read_shared(stored: _Stored, context: Context) -> Step[AttributeMessage | B
         if message.dataspace_is_shared:
             dataspace = yield from context.shared.read(Kind.DATASPACE, message.dataspace)
             message = message._replace(dataspace=dataspace)
+        return _Parts(_form(message, context.sizes.length_nbytes), message.content)
     except H5ZarrError as error:
         return BrokenAttribute(name, error)
-    return message
 
 
 def _read_values(
-    messages: list[AttributeMessage | BrokenAttribute], orders: list[int | None], context: Context
+    parts: list[_Parts | BrokenAttribute], orders: list[int | None], context: Context
 ) -> Step[list[Attribute | BrokenAttribute]]:
     """Return the attributes; what all of them need of the global heap is read together."""
-    found: list[Attribute | BrokenAttribute | None] = [None] * len(messages)
-    waiting = list(range(len(messages)))
-    at_first_sight = (_collections(message, context) for message in messages)
-    yield from context.heap.read(set[int]().union(*at_first_sight))
+    found: list[Attribute | BrokenAttribute | None] = [None] * len(parts)
+    waiting = list(range(len(parts)))
+    missing = _collections(parts, context)
     while waiting:
-        asked, waiting = waiting, []
-        missing: set[int] = set()
+        yield from context.heap.read(missing)
+        asked, waiting, missing = waiting, [], set()
         for number in asked:
             try:
-                found[number] = _decode_attribute(messages[number], orders[number], context)
+                found[number] = _decode_attribute(parts[number], orders[number], context)
             except CollectionsMissing as those:
                 waiting.append(number)
                 missing |= those.addresses
-        yield from context.heap.read(missing)
     return cast("list[Attribute | BrokenAttribute]", found)
 
 
-def _collections(message: AttributeMessage | BrokenAttribute, context: Context) -> set[int]:
-    """Return the collections of the global heap that an attribute needs at first sight: it is then decoded once."""
-    if isinstance(message, BrokenAttribute):
-        return set()
-    try:
-        datatype, dtype = _known_type(message.datatype)
-    except H5ZarrError:
-        return set()
-    return context.values.collections(datatype, message.content) if dtype is None else set()
-
-
-@lru_cache(maxsize=4096)
-def _known_type(content: bytes) -> tuple[Datatype, np.dtype[Any] | None]:
-    """Return a datatype, and numpy's where that has the same bytes: few types are behind many attributes."""
-    datatype = decode_datatype(content)
-    return datatype, plain_dtype(datatype)
+def _collections(parts: list[_Parts | BrokenAttribute], context: Context) -> set[int]:
+    """Return the collections of the global heap that attributes need at first sight: each is then decoded once."""
+    needed: set[int] = set()
+    for one in parts:
+        if isinstance(one, _Parts) and one.form.dtype is None:
+            needed |= context.values.collections(one.form.datatype, one.content)
+    return needed
 
 
 def _decode_attribute(
-    message: AttributeMessage | BrokenAttribute, order: int | None, context: Context
+    parts: _Parts | BrokenAttribute, order: int | None, context: Context
 ) -> Attribute | BrokenAttribute:
     """Return an attribute with its value, or raise `CollectionsMissing`."""
-    if isinstance(message, BrokenAttribute):
-        return message
+    if isinstance(parts, BrokenAttribute):
+        return parts
+    (name, datatype, dataspace, count, nbytes, dtype), content = parts
+    value: npt.NDArray[Any] | None = None
     try:
-        datatype, dtype = _known_type(message.datatype)
-        dataspace = decode_dataspace(message.dataspace, context.sizes.length_nbytes)
-        count, value = dataspace.count, None
-        if dtype is not None and len(message.content) >= count * dtype.itemsize:
-            elements = np.frombuffer(message.content, dtype, count)
+        if dataspace.kind is SpaceKind.NULL:
+            pass
+        elif dtype is not None and len(content) >= nbytes:
+            value = np.ndarray(dataspace.shape, dtype, content)
         else:
-            elements = context.values.decode(datatype, message.content, count)
-        if dataspace.kind is not SpaceKind.NULL:
+            elements = context.values.decode(datatype, content, count)
             value = elements.reshape(dataspace.shape + elements.shape[1:])
     except H5ZarrError as error:
-        return BrokenAttribute(message.name, error)
+        return BrokenAttribute(name, error)
     except SURPRISES as error:
-        return BrokenAttribute(message.name, surprised(error))
-    return Attribute(name=message.name, datatype=datatype, dataspace=dataspace, value=value, creation_order=order)
+        return BrokenAttribute(name, surprised(error))
+    return Attribute(name=name, datatype=datatype, dataspace=dataspace, value=value, creation_order=order)

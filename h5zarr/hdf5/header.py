@@ -19,7 +19,7 @@ _GUESS_NBYTES = 1024  # holds most headers, so that they take one round
 _PREFIX_V1 = struct.Struct("<BxHIIxxxx")  # version, messages, reference count, size
 _MESSAGE_V1 = struct.Struct("<HHBxxx")
 _MESSAGE_V2 = struct.Struct("<BHB")
-_SHARED = 0x02
+SHARED = 0x02  # flag of a message whose bytes only say where it is
 _FAIL_IF_UNKNOWN = 0x80
 _KNOWN = frozenset(Kind)
 
@@ -36,7 +36,7 @@ class Message(NamedTuple):
     @property
     def is_shared(self) -> bool:
         """True when the bytes only say where the message is."""
-        return bool(self.flags & _SHARED)
+        return bool(self.flags & SHARED)
 
 
 class HeaderPrefix(NamedTuple):

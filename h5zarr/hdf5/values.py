@@ -167,10 +167,12 @@ class ValueReader:
         return values
 
     def _strings(self, datatype: VariableLengthString, raw: bytes, count: int) -> npt.NDArray[Any]:
-        values = np.empty(count, object)
-        for number, (_, text) in enumerate(self._heap_objects(datatype.nbytes, raw, count)):
-            values[number] = text.rstrip(b" ") if datatype.padding is Padding.SPACE_PADDED else text.partition(b"\0")[0]
-        return values
+        found = self._heap_objects(datatype.nbytes, raw, count)
+        if datatype.padding is Padding.SPACE_PADDED:
+            texts = [text.rstrip(b" ") for _, text in found]
+        else:
+            texts = [text.partition(b"\0")[0] for _, text in found]
+        return np.array(texts, object)
 
     def _sequences(self, datatype: VariableLengthSequence, raw: bytes, count: int) -> npt.NDArray[Any]:
         """Return an array for each element; the elements of all of them are decoded at once."""
@@ -191,21 +193,24 @@ class ValueReader:
         """Return the length and the content of each element, of `base_nbytes` bytes each; nothing where it is empty."""
         if element_nbytes != self._pointer.size:
             raise MalformedFile(f"variable-length elements have {element_nbytes} bytes")
-        pointers = []
-        total = 0
+        base, undefined, most = self._sizes.base, self._sizes.undefined, self._sizes.end
+        heap, found, missing, total = self._heap, [], set[int](), 0
         for length, stored, index in self._pointer.iter_unpack(raw[: count * element_nbytes]):
-            address = self._sizes.address(stored) if stored and length else None
-            if address is None and stored and length:
+            nbytes = length * base_nbytes
+            total += nbytes
+            if total > most:
+                raise MalformedFile(f"variable-length elements claim {total} bytes, more than the file has")
+            if not length or not stored:
+                found.append((0, b""))
+            elif stored == undefined:
                 raise MalformedFile(f"a variable-length element of length {length} has the undefined address")
-            pointers.append((length if address is not None else 0, address, index))
-            total += length * base_nbytes
-        if total > self._sizes.end:
-            raise MalformedFile(f"variable-length elements claim {total} bytes, more than the file has")
-        self._heap.require(address for _, address, _ in pointers if address is not None)
-        return [
-            (length, b"" if address is None else self._heap.object(address, index, length * base_nbytes))
-            for length, address, index in pointers
-        ]
+            elif stored + base in heap:
+                found.append((length, heap.object(stored + base, index, nbytes)))
+            else:
+                missing.add(stored + base)
+        if missing:
+            raise CollectionsMissing(missing)
+        return found
 
 
 def _fixed_strings(datatype: String, raw: bytes, count: int) -> npt.NDArray[Any]:

@@ -73,6 +73,10 @@ class GlobalHeap:
                 if span.address not in self._collections:
                     self._collections[span.address] = self._decode(bytes(buffer), span.address)
 
+    def __contains__(self, address: int) -> bool:
+        """True when the collection at `address` has been read."""
+        return address in self._collections
+
     def require(self, addresses: Iterable[int]) -> None:
         """Raise `CollectionsMissing` unless the collections at `addresses` have been read."""
         if missing := {address for address in addresses if address not in self._collections}:

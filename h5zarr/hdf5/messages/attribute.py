@@ -28,37 +28,43 @@ class AttributeMessage(NamedTuple):
         return self.datatype_is_shared or self.dataspace_is_shared
 
 
-def decode_attribute(message: bytes) -> AttributeMessage:
-    """Return the parts of a message of version 1, 2 or 3.
+def value_start(message: bytes) -> int:
+    """Return where the value begins: what is before it is the same for attributes of one name, type and extent."""
+    return _starts(message)[3]
 
-    The busiest decoder of a scan: it slices, and leaves type and extent to decoders that remember.
-    """
+
+def _starts(message: bytes) -> tuple[int, int, int, int]:
+    """Return where name, datatype, dataspace and value begin in a message of version 1, 2 or 3."""
     if len(message) < _FIELDS.size:
         raise MalformedFile("attribute message is cut short")
-    version, flags, name_nbytes, datatype_nbytes, dataspace_nbytes = _FIELDS.unpack_from(message)
-    start = _FIELDS.size
-    if version == 1:
-        flags = 0
-        steps = (
-            name_nbytes + -name_nbytes % 8,
-            datatype_nbytes + -datatype_nbytes % 8,
-            dataspace_nbytes + -dataspace_nbytes % 8,
-        )
-    elif version in (2, 3):
-        start += version == 3  # the name's character set: names are UTF-8 in either
-        steps = (name_nbytes, datatype_nbytes, dataspace_nbytes)
-    else:
+    version, _, name_nbytes, datatype_nbytes, dataspace_nbytes = _FIELDS.unpack_from(message)
+    name_at = _FIELDS.size
+    if version == 1:  # each part is padded to a multiple of 8
+        name_nbytes += -name_nbytes % 8
+        datatype_nbytes += -datatype_nbytes % 8
+        dataspace_nbytes += -dataspace_nbytes % 8
+    elif version == 3:
+        name_at += 1  # the name's character set: names are UTF-8 in either
+    elif version != 2:
         raise MalformedFile(f"attribute message has unknown version {version}")
-    datatype_at = start + steps[0]
-    dataspace_at = datatype_at + steps[1]
-    content_at = dataspace_at + steps[2]
-    if content_at > len(message):
+    datatype_at = name_at + name_nbytes
+    dataspace_at = datatype_at + datatype_nbytes
+    value_at = dataspace_at + dataspace_nbytes
+    if value_at > len(message):
         raise MalformedFile("attribute message is shorter than its parts")
+    return name_at, datatype_at, dataspace_at, value_at
+
+
+def decode_attribute(message: bytes) -> AttributeMessage:
+    """Return the parts of a message of version 1, 2 or 3."""
+    name_at, datatype_at, dataspace_at, value_at = _starts(message)
+    version, flags, name_nbytes, datatype_nbytes, dataspace_nbytes = _FIELDS.unpack_from(message)
+    flags = 0 if version == 1 else flags
     return AttributeMessage(
-        text(message[start : start + name_nbytes].partition(b"\0")[0]),
+        text(message[name_at : name_at + name_nbytes].partition(b"\0")[0]),
         message[datatype_at : datatype_at + datatype_nbytes],
         message[dataspace_at : dataspace_at + dataspace_nbytes],
-        message[content_at:],
+        message[value_at:],
         bool(flags & _SHARED_DATATYPE),
         bool(flags & _SHARED_DATASPACE),
     )
