@@ -11,7 +11,7 @@ from h5zarr.hdf5.chunks.btree2 import read_btree2
 from h5zarr.hdf5.chunks.extensible_array import read_extensible_array
 from h5zarr.hdf5.chunks.fixed_array import read_fixed_array
 from h5zarr.hdf5.chunks.single import implicit_chunks, single_chunk
-from h5zarr.hdf5.chunks.table import ChunkGrid, empty_table, finish_table
+from h5zarr.hdf5.chunks.table import ChunkGrid, chunk_grid, empty_table, finish_table
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datatype import Datatype
 from h5zarr.hdf5.header import Message, ObjectHeader
@@ -159,24 +159,21 @@ def _read_chunks(
         raise MalformedFile(
             f"chunks of elements of {message.element_nbytes} bytes, the datatype has {datatype.nbytes}", at=at
         )
-    chunk_nbytes = datatype.nbytes
-    for extent in message.chunk_shape:
-        chunk_nbytes *= extent
-    if chunk_nbytes >= 1 << 62:
-        raise MalformedFile(f"chunks of {chunk_nbytes} bytes", at=at)
     max_shape = dataspace.max_shape
     if message.kind is IndexKind.EXTENSIBLE_ARRAY:
         # Such a dataset has an unlimited axis, which a file with short lengths shows as the largest extent.
         largest = (1 << 8 * sizes.length_nbytes) - 1
         max_shape = tuple(None if limit == largest else limit for limit in max_shape)
-    grid = ChunkGrid(
-        shape=dataspace.shape,
-        max_shape=max_shape,
-        chunk_shape=message.chunk_shape,
-        chunk_nbytes=chunk_nbytes,
+    grid = chunk_grid(
+        dataspace.shape,
+        max_shape,
+        message.chunk_shape,
+        element_nbytes=datatype.nbytes,
         filter_count=len(filters),
         edge_chunks_unfiltered=message.edge_chunks_unfiltered,
     )
+    if grid.chunk_nbytes >= 1 << 62:
+        raise MalformedFile(f"chunks of {grid.chunk_nbytes} bytes", at=at)
     table = yield from _read_index(message, grid, sizes)
     return ChunkedLayout(
         chunk_shape=message.chunk_shape,

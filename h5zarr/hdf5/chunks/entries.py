@@ -47,8 +47,8 @@ class EntryColumns:
             raise ValueError("entries were added before they were expected")
         offset_nbytes, table = self._sizes.offset_nbytes, self._table
         address = address_column(rows, 0, self._sizes)
-        stored = address != UNDEFINED
-        if not stored.all():
+        if UNDEFINED in address:
+            stored = address != UNDEFINED
             rows, numbers, address = rows[stored], numbers[stored], address[stored]
         start, end = self._filled, self._filled + len(rows)
         table.address[start:end] = address

@@ -26,10 +26,14 @@ def add_runs(columns: EntryColumns, runs: list[Run], entry_count: int) -> None:
     step = max(1, _SLAB_COUNT // entry_count)
     for first in range(0, len(runs), step):
         slab = runs[first : first + step]
-        content = slab[0].content if len(slab) == 1 else b"".join([run.content for run in slab])
-        rows = np.frombuffer(content, np.uint8).reshape(-1, columns.entry_nbytes)
-        starts = np.array([run.first_number for run in slab], np.int64)
-        columns.add(rows, (starts[:, None] + np.arange(entry_count)).ravel())
+        if len(slab) == 1:
+            content, start = slab[0]
+            numbers = np.arange(start, start + entry_count)
+        else:
+            content = memoryview(b"".join([run.content for run in slab]))
+            starts = np.array([run.first_number for run in slab], np.int64)
+            numbers = (starts[:, None] + np.arange(entry_count)).ravel()
+        columns.add(np.frombuffer(content, np.uint8).reshape(-1, columns.entry_nbytes), numbers)
 
 
 def page_runs(

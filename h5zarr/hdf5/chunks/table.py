@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +42,39 @@ class ChunkGrid:
             for limit, chunk in zip(self.max_shape, self.chunk_shape, strict=True)
         )
 
+    @cached_property
+    def limits(self) -> npt.NDArray[np.uint64]:
+        """The number of chunks along each axis, as an array; what no index can reach is cut to what it can."""
+        return np.array([min(count, _MOST) for count in self.grid_shape], np.uint64)
+
+    @cached_property
+    def numbered_axes(self) -> tuple[int, ...]:
+        """The axes in the order in which an array-like index numbers chunks: the unlimited one first. Spec: VII.B."""
+        return tuple(sorted(range(self.rank), key=lambda axis: self.max_grid_shape[axis] is not None))
+
 
 _MOST = np.iinfo(np.int64).max
+
+
+@lru_cache(maxsize=1024)
+def chunk_grid(
+    shape: tuple[int, ...],
+    max_shape: tuple[int | None, ...],
+    chunk_shape: tuple[int, ...],
+    *,
+    element_nbytes: int,
+    filter_count: int,
+    edge_chunks_unfiltered: bool,
+) -> ChunkGrid:
+    """Return the grid of a dataset. Remembered, with all that it works out: many datasets of a file are alike."""
+    return ChunkGrid(
+        shape=shape,
+        max_shape=max_shape,
+        chunk_shape=chunk_shape,
+        chunk_nbytes=element_nbytes * prod(chunk_shape),
+        filter_count=filter_count,
+        edge_chunks_unfiltered=edge_chunks_unfiltered,
+    )
 
 
 def empty_table(rank: int) -> ChunkTable:
@@ -87,16 +119,12 @@ def _select(table: ChunkTable, rows: npt.NDArray[np.bool_]) -> ChunkTable:
 def _reorder(table: ChunkTable, order: npt.NDArray[np.intp]) -> None:
     """Put the rows in the given order, in place: a second table would double the memory."""
     for column in (*table.index.T, table.address, table.nbytes, table.filter_mask):
-        column[:] = column[order]
+        column[:] = column.take(order)
 
 
 def _inside_extent(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
-    for axis, count in enumerate(grid.grid_shape):
-        # Seen as unsigned, a negative number is too large.
-        inside = table.index[:, axis].view(np.uint64) < np.uint64(min(count, _MOST))
-        if not inside.all():
-            table = _select(table, inside)
-    return table
+    inside = table.index.view(np.uint64) < grid.limits  # seen as unsigned, a negative number is too large
+    return table if inside.all() else _select(table, np.logical_and.reduce(inside, axis=1))
 
 
 def _size_unfiltered(table: ChunkTable, grid: ChunkGrid) -> None:
@@ -125,10 +153,11 @@ def _in_order(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
         _reorder(table, np.lexsort(table.index.T[::-1]))
         twice = (table.index[1:] == table.index[:-1]).all(axis=1)
     else:
-        if (position[1:] < position[:-1]).any():
-            order = np.argsort(position, kind="stable")
-            _reorder(table, order)
-            position = position[order]
+        if (position[1:] > position[:-1]).all():
+            return table
+        order = np.argsort(position, kind="stable")
+        _reorder(table, order)
+        position = position[order]
         twice = position[1:] == position[:-1]
     if twice.any():
         where = tuple(int(number) for number in table.index[int(twice.argmax())])
