@@ -55,7 +55,12 @@ def pick_rows(
     most = int(counts.max(initial=0))
     if most == 0:
         return np.empty((0, nbytes), np.uint8)
-    # As opaque elements, rows are copied whole instead of byte by byte: five times faster.
-    layout = {"names": ["rows"], "formats": [(f"V{nbytes}", most)], "offsets": [start], "itemsize": nodes.shape[1]}
-    slots = nodes.view(np.dtype(layout))["rows"].reshape(len(nodes), most)  # type: ignore[call-overload]
+    slots = nodes.view(_slots(start, nbytes, most, nodes.shape[1]))["rows"].reshape(len(nodes), most)
     return slots[np.arange(most) < counts[:, None]].view(np.uint8).reshape(-1, nbytes)
+
+
+@lru_cache(maxsize=256)
+def _slots(start: int, nbytes: int, count: int, node_nbytes: int) -> np.dtype[Any]:
+    """Return a type of nodes that hold `count` rows: opaque, because those are copied whole, and not byte by byte."""
+    layout = {"names": ["rows"], "formats": [(f"V{nbytes}", count)], "offsets": [start], "itemsize": node_nbytes}
+    return np.dtype(layout)  # type: ignore[call-overload, no-any-return]

@@ -43,8 +43,8 @@ def node_slabs(blocks: Sequence[memoryview], nbytes: int) -> Iterator[tuple[int,
 
 def check_nodes(rows: npt.NDArray[np.uint8], prefix: bytes, what: str, addresses: npt.NDArray[np.int64]) -> None:
     """Raise unless every row begins with `prefix`: a signature, and whatever follows it in every node."""
-    wrong = (rows[:, : len(prefix)] != np.frombuffer(prefix, np.uint8)).any(axis=1)
+    wrong = rows[:, : len(prefix)] != np.frombuffer(prefix, np.uint8)
     if wrong.any():
-        number = int(wrong.argmax())
+        number = int(wrong.argmax()) // len(prefix)
         found = rows[number, : len(prefix)].tobytes()
         raise MalformedFile(f"{what} begins with {found!r}, expected {prefix!r}", at=int(addresses[number]))
