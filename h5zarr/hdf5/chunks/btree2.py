@@ -19,6 +19,7 @@ def read_btree2(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]
     kind, slabs = yield from read_records(address, sizes, _UNFILTERED, _FILTERED)
     table = allocate_table(sum(len(rows) for rows in slabs), grid.rank)
     filled = 0
+    slabs.reverse()  # the first is then taken first: each level of the tree is in order, and quickly sorted
     while slabs:
         rows = slabs.pop()  # what has been decoded need not be kept
         end = filled + len(rows)
