@@ -53,19 +53,14 @@ class LocalSource:
         if os.fstat(self._descriptor).st_size < nbytes:
             # To touch a page that is gone is a SIGBUS, which nobody can catch.
             raise source_error(self.url, _TRUNCATED, spans[0] if spans else None)
-        buffers: list[memoryview] = []
-        total = 0
         for address, count in spans:
-            end = address + count
-            if not 0 <= address <= end <= nbytes:
+            if address < 0 or count < 0 or address + count > nbytes:
                 raise source_error(self.url, SHRUNK, Span(address, count))
-            buffers.append(view[address:end])
-            total += count
         if spans:
             self.log.rounds += 1
             self.log.requests += len(spans)
-            self.log.nbytes += total
-        return buffers
+            self.log.nbytes += sum([count for _, count in spans])
+        return [view[address : address + count] for address, count in spans]
 
     def close(self) -> None:
         """Close the file. It stays mapped for as long as a buffer of it is in use."""
