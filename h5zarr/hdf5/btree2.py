@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.checksum import check_checksum, check_checksums
-from h5zarr.hdf5.columns import pick_rows, uint_column
-from h5zarr.hdf5.nodes import check_nodes, node_slabs, node_spans
+from h5zarr.hdf5.columns import uint_column
+from h5zarr.hdf5.nodes import node_spans
 from h5zarr.hdf5.on_disk import U8, U16, U32, Address, Length, OnDisk, check_signature, on_disk
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import Step
@@ -19,6 +19,7 @@ _PREFIX_NBYTES = 6  # signature, version, type
 _CHECKSUM_NBYTES = 4
 _MAX_DEPTH = 32
 _CHUNK_TYPES = (10, 11)
+_SLAB_COUNT = 128  # nodes
 
 
 @on_disk(b"BTHD")
@@ -133,29 +134,20 @@ def _read_level(
     if (too_many := used > header.node_nbytes).any():
         raise MalformedFile("B-tree node has more records than it can hold", at=int(nodes.addresses[too_many][0]))
     lone = header.type in _CHUNK_TYPES and height < header.depth
-    blocks = yield node_spans(nodes.addresses, header.node_nbytes, sizes, "B-tree node", lone=lone)
-    prefix = (b"BTIN" if height else b"BTLF") + bytes((0, header.type))
+    blocks = yield node_spans(nodes.addresses, used, sizes, "B-tree node", lone=lone)
+    signature = (b"BTIN" if height else b"BTLF") + bytes((0, header.type))
+    ends = (_PREFIX_NBYTES + nodes.counts * header.record_nbytes).tolist()
     records, pointers = [], []
-    for first, rows in node_slabs(blocks, header.node_nbytes):
-        counts = nodes.counts[first : first + len(rows)]
-        addresses = nodes.addresses[first : first + len(rows)]
-        check_nodes(rows, prefix, "B-tree node", addresses)
-        check_checksums(rows, used[first : first + len(rows)].tolist(), "B-tree node", addresses.tolist())
-        records.append(pick_rows(rows, _PREFIX_NBYTES, counts, header.record_nbytes))
+    for first in range(0, len(blocks), _SLAB_COUNT):  # while a slab's nodes are in the processor's cache
+        part = slice(first, first + _SLAB_COUNT)
+        slab, slab_ends = blocks[part], ends[part]
+        check_checksums(slab, signature, "B-tree node", nodes.addresses[part].tolist())
+        content = b"".join([block[_PREFIX_NBYTES:end] for block, end in zip(slab, slab_ends, strict=True)])
+        records.append(np.frombuffer(content, np.uint8).reshape(-1, header.record_nbytes))
         if height:
-            pointers.append(_pointers(rows, counts, header.record_nbytes, level.pointer_nbytes))
+            content = b"".join([block[end:-_CHECKSUM_NBYTES] for block, end in zip(slab, slab_ends, strict=True)])
+            pointers.append(np.frombuffer(content, np.uint8).reshape(-1, level.pointer_nbytes))
     return records, pointers
-
-
-def _pointers(
-    rows: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64], record_nbytes: int, pointer_nbytes: int
-) -> npt.NDArray[np.uint8]:
-    """Return the child pointers, which stand behind the records of each node: one more than there are of those."""
-    found = []
-    for row, count in zip(rows, counts.tolist(), strict=True):
-        start = _PREFIX_NBYTES + count * record_nbytes
-        found.append(row[start : start + (count + 1) * pointer_nbytes].reshape(-1, pointer_nbytes))
-    return np.concatenate(found)
 
 
 def _below(pointers: npt.NDArray[np.uint8], level: _Level, sizes: Sizes) -> _Nodes:

@@ -16,21 +16,31 @@ _SLAB_NBYTES = 1 << 19  # small enough for the processor's cache; and a million 
 
 
 def node_spans(
-    addresses: npt.NDArray[np.int64], nbytes: int, sizes: Sizes, what: str, *, lone: bool = False
+    addresses: npt.NDArray[np.int64],
+    nbytes: int | npt.NDArray[np.int64],
+    sizes: Sizes,
+    what: str,
+    *,
+    lone: bool = False,
 ) -> list[Span]:
-    """Return the spans of distinct nodes that the file can hold together, or raise. `lone`: chunks lie between them."""
-    outside = (addresses < sizes.base) | (addresses > sizes.end - nbytes)
+    """Return the spans of distinct nodes that the file can hold together, or raise.
+
+    `nbytes` is the size of all nodes or of each. `lone` says that chunks lie between them.
+    """
+    each = np.broadcast_to(nbytes, addresses.shape)
+    outside = (addresses < sizes.base) | (addresses > sizes.end - each)
     if outside.any():
-        raise MalformedFile(f"{what} of {nbytes} bytes reaches outside the file", at=int(addresses[outside][0]))
-    if len(addresses) * nbytes > sizes.end:
-        raise MalformedFile(f"{len(addresses)} {what}s of {nbytes} bytes are more than the file has")
+        first = int(outside.argmax())
+        raise MalformedFile(f"{what} of {int(each[first])} bytes reaches outside the file", at=int(addresses[first]))
+    if int(each.sum()) > sizes.end:
+        raise MalformedFile(f"{len(addresses)} {what}s of {int(each.sum())} bytes are more than the file has")
     if len(addresses) > 1:
         ordered = np.sort(addresses)
         twice = ordered[1:] == ordered[:-1]
         if twice.any():
             raise MalformedFile(f"{what} is reached twice", at=int(ordered[1:][twice][0]))
     kind = LoneSpan if lone else Span
-    pairs = zip(addresses.tolist(), repeat(nbytes), strict=False)
+    pairs = zip(addresses.tolist(), each.tolist(), strict=True)
     return list(map(tuple.__new__, repeat(kind), pairs))  # what the named tuple's own __new__ does, at half the cost
 
 
