@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ _PREFIX_NBYTES = 6  # signature, version, type
 _CHECKSUM_NBYTES = 4
 _MAX_DEPTH = 32
 _CHUNK_TYPES = (10, 11)
-_SLAB_COUNT = 128  # nodes
+_SLAB_COUNT = 256  # nodes
 
 
 @on_disk(b"BTHD")
@@ -58,36 +59,51 @@ class _Nodes(NamedTuple):
     counts: npt.NDArray[np.int64]
 
 
-def read_records(address: int, sizes: Sizes, *types: int) -> Step[tuple[int, list[npt.NDArray[np.uint8]]]]:
-    """Return the tree's type, which must be one of `types`, and its records as rows of bytes, in no given order.
+Rows: TypeAlias = npt.NDArray[np.uint8]
 
-    The rows come in slabs, many nodes in each. One round for the header and one for each level.
-    """
+
+def read_records(address: int, sizes: Sizes, *types: int) -> Step[tuple[int, list[Rows]]]:
+    """Return the tree's type, which must be one of `types`, and its records as rows of bytes, in no given order."""
+    header = yield from read_btree2_header(address, sizes, *types)
+    slabs: list[Rows] = []
+    yield from walk_records(header, sizes, slabs.append)
+    return header.type, slabs
+
+
+def read_btree2_header(address: int, sizes: Sizes, *types: int) -> Step[BTree2Header]:
+    """Return the header of a tree of one of `types`, whose records the file can hold."""
     (head,) = yield [BTree2Header.span(address, sizes)]
     header = BTree2Header.decode(head, sizes, at=address)
     if header.type not in types:
         raise MalformedFile(f"B-tree has type {header.type}, expected {' or '.join(map(str, types))}", at=address)
     if header.total_count * header.record_nbytes > sizes.end or header.depth > _MAX_DEPTH:
         raise MalformedFile(f"B-tree claims {header.total_count} records and depth {header.depth}", at=address)
+    return header
+
+
+def walk_records(header: BTree2Header, sizes: Sizes, take: Callable[[Rows], None]) -> Step[None]:
+    """Hand all records to `take`, as rows of bytes, many at a time; never more than the header says.
+
+    One round for each level. What `take` does not keep is not kept: a tree may have millions of records.
+    """
     if header.root is None:
-        return header.type, []
+        return
     if header.depth == 0:
-        return header.type, [(yield from _read_only_leaf(header, header.root, sizes))]
-    levels = _levels(header, sizes, address)
+        take((yield from _read_only_leaf(header, header.root, sizes)))
+        return
+    levels = _levels(header, sizes, header.root)
     nodes = _Nodes(np.array([header.root]), np.array([header.root_count]))
-    slabs: list[npt.NDArray[np.uint8]] = []
+    left = header.total_count
     for height in range(header.depth, -1, -1):
-        records, pointers = yield from _read_level(nodes, header, height, levels[height], sizes)
-        slabs += records
+        left -= int(nodes.counts.sum())
+        if left < 0 or (height == 0 and left):
+            raise MalformedFile(f"B-tree has not the {header.total_count} records of its header", at=header.root)
+        pointers = yield from _read_level(nodes, header, height, levels[height], sizes, take)
         if height:
             nodes = _below(np.concatenate(pointers), levels[height], sizes)
-    count = sum(len(rows) for rows in slabs)
-    if count != header.total_count:
-        raise MalformedFile(f"B-tree has {count} records, its header says {header.total_count}", at=address)
-    return header.type, slabs
 
 
-def _read_only_leaf(header: BTree2Header, address: int, sizes: Sizes) -> Step[npt.NDArray[np.uint8]]:
+def _read_only_leaf(header: BTree2Header, address: int, sizes: Sizes) -> Step[Rows]:
     """Return the records of a tree that is one leaf: most trees are, and there may be one for every object."""
     used = _PREFIX_NBYTES + header.root_count * header.record_nbytes + _CHECKSUM_NBYTES
     (block,) = yield [sizes.span(address, used, "B-tree node")]
@@ -125,9 +141,9 @@ def _width(most: int) -> int:
 
 
 def _read_level(
-    nodes: _Nodes, header: BTree2Header, height: int, level: _Level, sizes: Sizes
-) -> Step[tuple[list[npt.NDArray[np.uint8]], list[npt.NDArray[np.uint8]]]]:
-    """Return the records and the child pointers of all nodes of a level, slab by slab, in one round."""
+    nodes: _Nodes, header: BTree2Header, height: int, level: _Level, sizes: Sizes, take: Callable[[Rows], None]
+) -> Step[list[Rows]]:
+    """Hand over the records of all nodes of a level, and return their child pointers, in one round."""
     used = _PREFIX_NBYTES + nodes.counts * header.record_nbytes + _CHECKSUM_NBYTES
     if height:
         used += (nodes.counts + 1) * level.pointer_nbytes
@@ -137,17 +153,17 @@ def _read_level(
     blocks = yield node_spans(nodes.addresses, used, sizes, "B-tree node", lone=lone)
     signature = (b"BTIN" if height else b"BTLF") + bytes((0, header.type))
     ends = (_PREFIX_NBYTES + nodes.counts * header.record_nbytes).tolist()
-    records, pointers = [], []
+    pointers = []
     for first in range(0, len(blocks), _SLAB_COUNT):  # while a slab's nodes are in the processor's cache
         part = slice(first, first + _SLAB_COUNT)
         slab, slab_ends = blocks[part], ends[part]
         check_checksums(slab, signature, "B-tree node", nodes.addresses[part].tolist())
         content = b"".join([block[_PREFIX_NBYTES:end] for block, end in zip(slab, slab_ends, strict=True)])
-        records.append(np.frombuffer(content, np.uint8).reshape(-1, header.record_nbytes))
+        take(np.frombuffer(content, np.uint8).reshape(-1, header.record_nbytes))
         if height:
             content = b"".join([block[end:-_CHECKSUM_NBYTES] for block, end in zip(slab, slab_ends, strict=True)])
             pointers.append(np.frombuffer(content, np.uint8).reshape(-1, level.pointer_nbytes))
-    return records, pointers
+    return pointers
 
 
 def _below(pointers: npt.NDArray[np.uint8], level: _Level, sizes: Sizes) -> _Nodes:

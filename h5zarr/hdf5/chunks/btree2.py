@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from h5zarr.errors import MalformedFile
-from h5zarr.hdf5.btree2 import read_records
+from h5zarr.hdf5.btree2 import Rows, read_btree2_header, walk_records
 from h5zarr.hdf5.chunks.table import ChunkGrid, allocate_table
 from h5zarr.hdf5.columns import address_column, stored_column
 from h5zarr.hdf5.model import ChunkTable
@@ -16,25 +16,29 @@ _MASK_NBYTES = 4
 
 def read_btree2(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]:
     """Return the chunks, one round for the header and one for each level of the tree."""
-    kind, slabs = yield from read_records(address, sizes, _UNFILTERED, _FILTERED)
-    table = allocate_table(sum(len(rows) for rows in slabs), grid.rank)
+    header = yield from read_btree2_header(address, sizes, _UNFILTERED, _FILTERED)
+    is_filtered = header.type == _FILTERED
+    index_at = header.record_nbytes - 8 * grid.rank
+    size_width = index_at - sizes.offset_nbytes - (_MASK_NBYTES if is_filtered else 0)
+    if size_width not in (range(1, 9) if is_filtered else (0,)):
+        raise MalformedFile(f"chunk B-tree has records of {header.record_nbytes} bytes", at=address)
+    table = allocate_table(header.total_count, grid.rank)
     filled = 0
-    slabs.reverse()  # the first is then taken first: each level of the tree is in order, and quickly sorted
-    while slabs:
-        rows = slabs.pop()  # what has been decoded need not be kept
-        end = filled + len(rows)
-        index_at = rows.shape[1] - 8 * grid.rank
-        size_width = index_at - sizes.offset_nbytes - (_MASK_NBYTES if kind == _FILTERED else 0)
-        if size_width not in (range(1, 9) if kind == _FILTERED else (0,)):
-            raise MalformedFile(f"chunk B-tree has records of {rows.shape[1]} bytes", at=address)
-        table.address[filled:end] = address_column(rows, 0, sizes)
+
+    def take(rows: Rows) -> None:
+        nonlocal filled
+        start, filled = filled, filled + len(rows)
+        table.address[start:filled] = address_column(rows, 0, sizes)
         for axis in range(grid.rank):
-            table.index[filled:end, axis] = stored_column(rows, index_at + 8 * axis, 8)
-        if kind == _FILTERED:
-            table.nbytes[filled:end] = stored_column(rows, sizes.offset_nbytes, size_width)
-            table.filter_mask[filled:end] = stored_column(rows, index_at - _MASK_NBYTES, _MASK_NBYTES)
+            table.index[start:filled, axis] = stored_column(rows, index_at + 8 * axis, 8)
+        if is_filtered:
+            table.nbytes[start:filled] = stored_column(rows, sizes.offset_nbytes, size_width)
+            table.filter_mask[start:filled] = stored_column(rows, index_at - _MASK_NBYTES, _MASK_NBYTES)
         else:
-            table.nbytes[filled:end] = grid.chunk_nbytes
-            table.filter_mask[filled:end] = 0
-        filled = end
+            table.nbytes[start:filled] = grid.chunk_nbytes
+            table.filter_mask[start:filled] = 0
+
+    yield from walk_records(header, sizes, take)
+    if filled != header.total_count:
+        raise MalformedFile(f"chunk B-tree has {filled} records, its header says {header.total_count}", at=address)
     return table
