@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain, zip_longest
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -82,7 +83,7 @@ def read_btree2_header(address: int, sizes: Sizes, *types: int) -> Step[BTree2He
 
 
 def walk_records(header: BTree2Header, sizes: Sizes, take: Callable[[Rows], None]) -> Step[None]:
-    """Hand all records to `take`, as rows of bytes, many at a time; never more than the header says.
+    """Hand all records to `take`, as rows of bytes, many at a time, in their order; as many as the header says.
 
     One round for each level. What `take` does not keep is not kept: a tree may have millions of records.
     """
@@ -93,14 +94,39 @@ def walk_records(header: BTree2Header, sizes: Sizes, take: Callable[[Rows], None
         return
     levels = _levels(header, sizes, header.root)
     nodes = _Nodes(np.array([header.root]), np.array([header.root_count]))
-    left = header.total_count
-    for height in range(header.depth, -1, -1):
-        left -= int(nodes.counts.sum())
-        if left < 0 or (height == 0 and left):
-            raise MalformedFile(f"B-tree has not the {header.total_count} records of its header", at=header.root)
-        pointers = yield from _read_level(nodes, header, height, levels[height], sizes, take)
-        if height:
-            nodes = _below(np.concatenate(pointers), levels[height], sizes)
+    between: list[memoryview] = []  # the record between each node of a level and the next
+    for height in range(header.depth, 0, -1):
+        blocks, ends = yield from _read_nodes(nodes, header, height, levels[height], sizes)
+        pointers = b"".join([block[end:-_CHECKSUM_NBYTES] for block, end in zip(blocks, ends, strict=True)])
+        between = _between_children(blocks, ends, between, header.record_nbytes)
+        nodes = _below(
+            np.frombuffer(pointers, np.uint8).reshape(-1, levels[height].pointer_nbytes), levels[height], sizes
+        )
+    count = int(nodes.counts.sum()) + len(between)
+    if count != header.total_count:
+        raise MalformedFile(f"B-tree has {count} records, its header says {header.total_count}", at=header.root)
+    blocks, ends = yield from _read_nodes(nodes, header, 0, levels[0], sizes)
+    for first in range(0, len(blocks), _SLAB_COUNT):
+        part = slice(first, first + _SLAB_COUNT)
+        leaves = [block[_PREFIX_NBYTES:end] for block, end in zip(blocks[part], ends[part], strict=True)]
+        pieces = chain.from_iterable(zip_longest(leaves, between[part], fillvalue=b""))
+        take(np.frombuffer(b"".join(pieces), np.uint8).reshape(-1, header.record_nbytes))
+
+
+def _between_children(
+    blocks: Sequence[memoryview], ends: list[int], between: list[memoryview], record_nbytes: int
+) -> list[memoryview]:
+    """Return the record between each child of a level's nodes and the next child.
+
+    Children of one node have the node's own records between them; the last child of a node and the first of the next
+    have the record that stands between these nodes.
+    """
+    found: list[memoryview] = []
+    for number, (block, end) in enumerate(zip(blocks, ends, strict=True)):
+        if number:
+            found.append(between[number - 1])
+        found += [block[start : start + record_nbytes] for start in range(_PREFIX_NBYTES, end, record_nbytes)]
+    return found
 
 
 def _read_only_leaf(header: BTree2Header, address: int, sizes: Sizes) -> Step[Rows]:
@@ -140,11 +166,12 @@ def _width(most: int) -> int:
     return (most.bit_length() + 7) // 8
 
 
-def _read_level(
-    nodes: _Nodes, header: BTree2Header, height: int, level: _Level, sizes: Sizes, take: Callable[[Rows], None]
-) -> Step[list[Rows]]:
-    """Hand over the records of all nodes of a level, and return their child pointers, in one round."""
-    used = _PREFIX_NBYTES + nodes.counts * header.record_nbytes + _CHECKSUM_NBYTES
+def _read_nodes(
+    nodes: _Nodes, header: BTree2Header, height: int, level: _Level, sizes: Sizes
+) -> Step[tuple[Sequence[memoryview], list[int]]]:
+    """Return the nodes of a level, verified, and where the records of each end, in one round."""
+    ends = _PREFIX_NBYTES + nodes.counts * header.record_nbytes
+    used = ends + _CHECKSUM_NBYTES
     if height:
         used += (nodes.counts + 1) * level.pointer_nbytes
     if (too_many := used > header.node_nbytes).any():
@@ -152,18 +179,8 @@ def _read_level(
     lone = header.type in _CHUNK_TYPES and height < header.depth
     blocks = yield node_spans(nodes.addresses, used, sizes, "B-tree node", lone=lone)
     signature = (b"BTIN" if height else b"BTLF") + bytes((0, header.type))
-    ends = (_PREFIX_NBYTES + nodes.counts * header.record_nbytes).tolist()
-    pointers = []
-    for first in range(0, len(blocks), _SLAB_COUNT):  # while a slab's nodes are in the processor's cache
-        part = slice(first, first + _SLAB_COUNT)
-        slab, slab_ends = blocks[part], ends[part]
-        check_checksums(slab, signature, "B-tree node", nodes.addresses[part].tolist())
-        content = b"".join([block[_PREFIX_NBYTES:end] for block, end in zip(slab, slab_ends, strict=True)])
-        take(np.frombuffer(content, np.uint8).reshape(-1, header.record_nbytes))
-        if height:
-            content = b"".join([block[end:-_CHECKSUM_NBYTES] for block, end in zip(slab, slab_ends, strict=True)])
-            pointers.append(np.frombuffer(content, np.uint8).reshape(-1, level.pointer_nbytes))
-    return pointers
+    check_checksums(blocks, signature, "B-tree node", nodes.addresses.tolist())
+    return blocks, ends.tolist()
 
 
 def _below(pointers: npt.NDArray[np.uint8], level: _Level, sizes: Sizes) -> _Nodes:

@@ -116,7 +116,7 @@ TREE = {
 @pytest.mark.parametrize(
     ("parts", "complaint"),
     [
-        ({0x100: header(root=0x200, count=1, total=5, depth=1)}, "B-tree has not the 5 records of its header"),
+        ({0x100: header(root=0x200, count=1, total=5, depth=1)}, "has 4 records, its header says 5"),
         ({0x100: header(root=0x200, count=1, total=3, depth=1)}, "records"),
         ({0x100: header(root=0x200, count=7, total=7, depth=1)}, "more records than it can hold"),
         ({0x100: header(root=0x200, count=1, total=4, depth=33)}, "depth 33"),
