@@ -41,7 +41,7 @@ def node_spans(
             raise MalformedFile(f"{what} is reached twice", at=int(ordered[1:][twice][0]))
     kind = LoneSpan if lone else Span
     pairs = zip(addresses.tolist(), each.tolist(), strict=True)
-    return list(map(tuple.__new__, repeat(kind), pairs))  # what the named tuple's own __new__ does, at half the cost
+    return list(map(tuple.__new__, repeat(kind), pairs))  # what the named tuple's own __new__ does
 
 
 def node_slabs(blocks: Sequence[memoryview], nbytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:

@@ -215,7 +215,7 @@ class ValueReader:
 
 def _fixed_strings(datatype: String, raw: bytes, count: int) -> npt.NDArray[Any]:
     """Return strings without their padding. Spec: IV.A.2.d, class 3."""
-    if count == 1:  # most attributes that are text: a tenth of the cost of the general way
+    if count == 1:  # most attributes that are text
         only = raw[: datatype.nbytes]
         only = only.rstrip(b" ") if datatype.padding is Padding.SPACE_PADDED else only
         only = only.partition(b"\0")[0] if datatype.padding is Padding.NULL_TERMINATED else only
