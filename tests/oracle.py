@@ -18,6 +18,7 @@ import numpy as np
 
 import h5zarr
 from h5zarr.errors import H5ZarrError
+from h5zarr.filters.pipeline import is_known, undo_filters
 from h5zarr.hdf5 import model
 from h5zarr.hdf5.cache_image import CachedEntry, overlay, read_cache_image
 from h5zarr.hdf5.context import Context
@@ -36,7 +37,6 @@ from h5zarr.hdf5.datatype import (
 )
 from h5zarr.hdf5.header import read_object_header
 from h5zarr.hdf5.model import Dataset, Group, H5File, ObjectReference, RegionReference
-from h5zarr.hdf5.pipeline import undo_filters
 from h5zarr.hdf5.selection import RegularSelection
 from h5zarr.hdf5.shared import SharedMessages
 from h5zarr.hdf5.sizes import Sizes
@@ -47,7 +47,6 @@ from h5zarr.io.steps import Step, run
 
 MAX_VALUES = 2_000_000
 MAX_CHUNKS = 5_000
-CHECKED_FILTERS = {1, 2, 3}  # whose values the oracle decodes itself; all others are compared as stored bytes
 
 
 @dataclass
@@ -365,7 +364,7 @@ class _Comparing:
         chunk_nbytes = int(np.prod(chunk_shape, dtype=object)) * width
         for row in range(len(table)):
             applied = [one for number, one in enumerate(ours.filters) if not int(table.filter_mask[row]) >> number & 1]
-            if any(one.number not in CHECKED_FILTERS for one in applied):
+            if any(not is_known(one.number) for one in applied):
                 return None
             content = self.bytes_at(int(table.address[row]), int(table.nbytes[row]))
             content = undo_filters(content, ours.filters, int(table.filter_mask[row]), chunk_nbytes)

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.filters.pipeline import undo_filters
 from h5zarr.hdf5.btree2 import read_records
 from h5zarr.hdf5.checksum import check_checksum, lookup3
 from h5zarr.hdf5.cursor import Cursor
 from h5zarr.hdf5.messages.filters import decode_filters
 from h5zarr.hdf5.model import Filter
 from h5zarr.hdf5.on_disk import U8, U16, U32, Address, Length, OnDisk, check_signature, on_disk
-from h5zarr.hdf5.pipeline import undo_filters
 from h5zarr.hdf5.sizes import Sizes, Visits
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.filters.pipeline import is_known, undo_filters
+from h5zarr.filters.redo import redo_filters
 from h5zarr.hdf5.model import Filter
-from h5zarr.hdf5.pipeline import undo_filters
 
 DEFLATE = Filter(number=1, name="deflate", optional=True, values=(6,))
 SHUFFLE = Filter(number=2, name="shuffle", optional=True, values=(4,))
@@ -78,10 +79,55 @@ def test_what_does_not_decompress_is_malformed() -> None:
         undo_filters(b"not deflated", (DEFLATE,), 0, 100)
 
 
-@pytest.mark.parametrize(("name", "shown"), [("zstd", "zstd"), ("", "unnamed")])
-def test_other_filters_are_unsupported(name: str, shown: str) -> None:
-    with pytest.raises(Unsupported, match=rf"filter 32015 \({shown}\)"):
-        undo_filters(b"", (Filter(number=32_015, name=name, optional=True, values=()),), 0, 100)
+@pytest.mark.parametrize(("name", "shown"), [("Lempel", "Lempel"), ("", "unnamed")])
+def test_a_filter_without_a_module_is_unsupported(name: str, shown: str) -> None:
+    unknown = Filter(number=31_999, name=name, optional=True, values=())
+    with pytest.raises(Unsupported, match=rf"filter 31999 \({shown}\) is not known") as caught:
+        undo_filters(b"", (unknown,), 0, 100)
+    assert "h5repack" in caught.value.remedy
+
+
+def test_an_unknown_filter_that_was_skipped_is_no_problem() -> None:
+    unknown = Filter(number=31_999, name="", optional=True, values=())
+    assert undo_filters(b"plain", (unknown,), 1, 100) == b"plain"
+
+
+@pytest.mark.parametrize(("number", "reason"), [(305, "LZO"), (32_017, "SZ"), (32_024, "SZ3")])
+def test_filters_that_are_refused_say_why(number: int, reason: str) -> None:
+    with pytest.raises(Unsupported, match=rf"filter {number} \(unnamed\) is {reason}"):
+        undo_filters(b"", (Filter(number=number, name="", optional=True, values=()),), 0, 100)
+
+
+@pytest.mark.parametrize("number", [32_022, 32_023, 32_032])
+def test_quantizing_filters_leave_nothing_to_undo(number: int) -> None:
+    assert (
+        undo_filters(CONTENT, (Filter(number=number, name="", optional=False, values=(3, 4, 0, 0, 0)),), 0, 22)
+        == CONTENT
+    )
+
+
+def test_what_cannot_be_undone_cannot_be_applied() -> None:
+    with pytest.raises(Unsupported, match=r"filter 32017 .* is SZ"):
+        redo_filters(b"", (Filter(number=32_017, name="", optional=True, values=()),))
+
+
+def test_which_filters_are_known() -> None:
+    known = {1, 2, 3, 4, 5, 6, 307, 32000, 32001, 32004, 32008, 32013, 32015, 32022, 32023, 32026, 32032}
+    assert {number for number in range(65_536) if is_known(number)} == known
+
+
+def test_the_old_checksum_of_little_endian_machines_is_accepted() -> None:
+    """libhdf5 before 1.6.3 summed words of the other byte order. Source: H5Zfletcher32.c."""
+    first, second, third, fourth = summed(CONTENT)
+    assert undo_filters(CONTENT + bytes((second, first, fourth, third)), (FLETCHER32,), 0, 22) == CONTENT
+    with pytest.raises(MalformedFile, match="fails its checksum"):
+        undo_filters(CONTENT + bytes((fourth, third, second, first)), (FLETCHER32,), 0, 22)
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 3])
+def test_content_without_room_for_a_checksum_is_malformed(nbytes: int) -> None:
+    with pytest.raises(MalformedFile, match="has no room for its checksum"):
+        undo_filters(bytes(nbytes), (FLETCHER32,), 0, 100)
 
 
 @pytest.mark.parametrize("values", [(), (0,), (1,), (100,)])

@@ -1,0 +1,83 @@
+"""Filter 32000, lzf: one LibLZF stream. Client data: version of the filter, version of LibLZF, bytes of a chunk.
+
+LZF is h5py's own compressor and its files are common, so what decodes it is here in Python; imagecodecs, where it is
+installed, is about a hundred times as fast. Source: lzf_filter.c of h5py, and the format in lzf_d.c of LibLZF.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from h5zarr.errors import MalformedFile
+from h5zarr.filters.bounds import most
+from h5zarr.filters.optional import PackageMissing, load
+
+_FILTER_VERSION, _LIBRARY_VERSION = 4, 0x0105
+_MOST_FROM_A_BYTE = 88  # three bytes stand for at most 264
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Nothing: a stream needs no description."""
+
+    filter_name: ClassVar = "lzf"
+
+    @classmethod
+    def from_values(cls, values: tuple[int, ...]) -> Self:
+        return cls()
+
+    def to_values(self) -> tuple[int, ...]:
+        return (_FILTER_VERSION, _LIBRARY_VERSION, 0)
+
+
+def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
+    """Return what was compressed."""
+    room = min(most(nbytes), _MOST_FROM_A_BYTE * len(content))
+    try:
+        imagecodecs = load("imagecodecs", "lzf")
+    except PackageMissing:
+        return _interpreted(content, room)
+    try:
+        return bytes(imagecodecs.lzf_decode(content, out=room)) if content else b""
+    except RuntimeError as error:
+        raise MalformedFile(f"lzf stream does not decompress: {error}") from error
+
+
+def encode(content: bytes, values: tuple[int, ...]) -> bytes:
+    """Return one LZF stream; it is somewhat larger than the content where that has no repetitions."""
+    if not content:
+        return b""
+    imagecodecs = load("imagecodecs", "lzf")
+    return bytes(imagecodecs.lzf_encode(content, out=len(content) + len(content) // 16 + 64))
+
+
+def _interpreted(content: bytes, room: int) -> bytes:
+    """Return what was compressed, decoded in Python: runs of literals, and repetitions of what was written before."""
+    plain = bytearray()
+    at, end = 0, len(content)
+    try:
+        while at < end:
+            control = content[at]
+            at += 1
+            if control < 32:  # that many literals, and one
+                plain += content[at : at + 1 + control]
+                at += 1 + control
+                continue
+            length = control >> 5
+            if length == 7:
+                length += content[at]
+                at += 1
+            start = len(plain) - ((control & 31) << 8 | content[at]) - 1
+            at += 1
+            if start < 0 or len(plain) > room:
+                raise MalformedFile("lzf stream repeats what is not there, or more than it should")
+            repeated = plain[start : start + length + 2]
+            while len(repeated) < length + 2:  # it repeats a part of itself
+                repeated += repeated[: length + 2 - len(repeated)]
+            plain += repeated
+    except IndexError:
+        raise MalformedFile("lzf stream ends within a repetition") from None
+    if at > end or len(plain) > room:
+        raise MalformedFile("lzf stream does not decompress to the size that it should have")
+    return bytes(plain)
