@@ -1,24 +1,28 @@
-"""Dimension scales: which dataset names which axis, as the HDF5 scale convention and netCDF-4 write it.
+"""Dimensions for a reader of the file: what it says itself of names and lengths, and None where it says nothing.
 
-Scales carry CLASS = "DIMENSION_SCALE"; a dataset's DIMENSION_LIST refers to the scales of each axis. NetCDF-4 numbers
-its dimensions (`_Netcdf4Dimid`) and says by these numbers (`_Netcdf4Coordinates`) which axes a scale of rank 2 has.
+`h5zarr.netcdf4` reads the attributes that say so, and has a name for every axis where one is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-import numpy as np
-
-from h5zarr.hdf5.model import Attribute, Dataset, H5File, Object, ObjectReference
+from h5zarr.hdf5.model import Attribute, Dataset, H5File, Object
 from h5zarr.inspect.escape import text_of
+from h5zarr.netcdf4.scales import (
+    NOT_COORDINATE,
+    NUMBER,
+    NUMBERS,
+    attached_scales,
+    is_scale,
+    is_without_variable,
+    number_of,
+    numbers_of,
+)
 
-WITHOUT_VARIABLE = "This is a netCDF dimension but not a netCDF variable"
-NOT_COORDINATE = "_nc4_non_coord_"  # prefix of a variable whose name is that of a dimension it does not describe
 SCALE_ATTRIBUTES = frozenset({"CLASS", "NAME", "REFERENCE_LIST"})
-NETCDF_ATTRIBUTES = frozenset({"_Netcdf4Dimid", "_Netcdf4Coordinates"})
+NETCDF_ATTRIBUTES = frozenset({NUMBER, NUMBERS})
 NETCDF_ROOT_ATTRIBUTES = frozenset({"_NCProperties", "_nc3_strict"})
 
 
@@ -60,20 +64,15 @@ class Dimensions:
         own = self.by_address.get(dataset.address)
         if own is not None and rank == 1:
             return [own]
-        listed = dataset.attributes.get("DIMENSION_LIST")
-        if listed is not None and listed.value is not None and listed.value.shape == (rank,):
-            return [self._referred(scales) for scales in listed.value]
-        numbers = dataset.attributes.get("_Netcdf4Coordinates")
-        if numbers is not None and numbers.value is not None and numbers.value.shape == (rank,):
-            return [self.by_number.get(int(number)) for number in numbers.value]
+        if (scales := attached_scales(dataset)) is not None:
+            return [self._referred(addresses) for addresses in scales]
+        if (numbers := numbers_of(dataset)) is not None:
+            return [self.by_number.get(number) for number in numbers]
         return [own, *[None] * (rank - 1)] if own is not None and rank else [None] * rank
 
-    def _referred(self, scales: Any) -> Dimension | None:
-        """Return the first scale of an axis; an axis may have none, or several."""
-        for scale in np.atleast_1d(scales):
-            if isinstance(scale, ObjectReference) and scale.address is not None and scale.address in self.by_address:
-                return self.by_address[scale.address]
-        return None
+    def _referred(self, addresses: Sequence[int]) -> Dimension | None:
+        """Return the last scale of an axis, which is netCDF's choice; an axis may have none."""
+        return next((self.by_address[one] for one in reversed(addresses) if one in self.by_address), None)
 
 
 def find_dimensions(file: H5File) -> Dimensions:
@@ -81,12 +80,11 @@ def find_dimensions(file: H5File) -> Dimensions:
     by_address: dict[int, Dimension] = {}
     by_number: dict[int, Dimension] = {}
     for path, dataset in file.datasets():
-        if text_attribute(dataset, "CLASS") != "DIMENSION_SCALE":
+        if not is_scale(dataset):
             continue
         dimension = by_address[dataset.address] = _dimension(path, dataset)
-        number = dataset.attributes.get("_Netcdf4Dimid")
-        if number is not None and number.value is not None and number.value.size and number.value.dtype.kind in "iu":
-            by_number.setdefault(int(number.value.reshape(-1)[0]), dimension)
+        if (number := number_of(dataset)) is not None:
+            by_number.setdefault(number, dimension)
     found = Dimensions(by_address=by_address, by_number=by_number, by_group={})
     for address, length in _grown(file, found).items():
         by_address[address] = replace(by_address[address], length=length)
@@ -147,13 +145,13 @@ def _by_group(
 def _dimension(path: str, dataset: Dataset) -> Dimension:
     name = path.rpartition("/")[2].removeprefix(NOT_COORDINATE)
     label = text_attribute(dataset, "NAME") or ""
-    bare = label.startswith(WITHOUT_VARIABLE)
+    bare = is_without_variable(dataset)
     space = dataset.dataspace
     return Dimension(
         path=path,
         name=name,
-        length=space.shape[0] if space.shape else space.count,
-        unlimited=bool(space.max_shape) and space.max_shape[0] is None,
+        length=space.shape[0],
+        unlimited=space.max_shape[0] is None,
         label="" if bare or label.rpartition("/")[2] in (name, path.rpartition("/")[2]) else label,
         has_variable=not bare,
     )

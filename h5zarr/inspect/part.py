@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from h5zarr.hdf5.model import Attribute, Dataset, Group, H5File, HardLink, Link, Object
 from h5zarr.inspect.dimensions import parent
+from h5zarr.patterns import compile_pattern
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +37,7 @@ class Members:
 def select(file: H5File, pattern: str | None, depth: int | None = None) -> Part:
     """Return the part of a file that `pattern` names, with all that its groups hold, down to `depth` levels.
 
-    A pattern is a path in which `*`, `?` and `[...]` match within one name and `**` matches any number of groups. It
-    matches at any depth when it does not begin with a slash.
+    See `patterns.py` for the language.
     """
     matches = (lambda path: True) if pattern is None else compile_pattern(pattern)
     whole: set[str] = set()
@@ -102,14 +101,6 @@ def ordered_attributes(attributes: Mapping[str, Attribute]) -> list[Attribute]:
     return sorted(found, key=lambda attribute: _natural(attribute.name))
 
 
-def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """Return a test of whole paths. See `select` for the language."""
-    if not pattern.startswith("/"):
-        pattern = f"/**/{pattern}"
-    names = split(pattern)
-    return lambda path: _matches(names, split(path))
-
-
 def is_alias(file: H5File, place: str, link: Link) -> bool:
     """Return True unless the link at `place` is the first path of an object that could be read."""
     return not (isinstance(link, HardLink) and file.paths.get(link.address) == place and link.address in file.objects)
@@ -117,10 +108,6 @@ def is_alias(file: H5File, place: str, link: Link) -> bool:
 
 def join(group_path: str, name: str) -> str:
     return f"{group_path.rstrip('/')}/{name}"
-
-
-def split(path: str) -> list[str]:
-    return [name for name in path.split("/") if name]
 
 
 def levels(path: str) -> int:
@@ -140,11 +127,3 @@ def _natural(name: str) -> list[tuple[int, str]]:
     """Return a sorting key in which numbers count by their size: the longer of two is larger."""
     parts = re.split(r"([0-9]+)", name)
     return [(len(part.lstrip("0")), part) if number % 2 else (0, part) for number, part in enumerate(parts)]
-
-
-def _matches(names: list[str], path: list[str]) -> bool:
-    if not names:
-        return not path
-    if names[0] == "**":
-        return _matches(names[1:], path) or (bool(path) and _matches(names, path[1:]))
-    return bool(path) and fnmatchcase(path[0], names[0]) and _matches(names[1:], path[1:])

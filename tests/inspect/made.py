@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from h5zarr.hdf5.datatype import (
     Padding,
     Reference,
     ReferenceKind,
+    String,
     VariableLengthSequence,
     VariableLengthString,
 )
@@ -24,6 +25,7 @@ from h5zarr.hdf5.model import (
     Attribute,
     ChunkedLayout,
     ChunkTable,
+    ContentReader,
     ContiguousLayout,
     Dataset,
     Dataspace,
@@ -99,7 +101,13 @@ def dimension_list(*addresses: int) -> Attribute:
 
 
 def scale(name: str) -> tuple[Attribute, Attribute]:
-    return text("CLASS", "DIMENSION_SCALE"), text("NAME", name)
+    """Return the attributes that make a dataset a dimension scale, as the library writes them."""
+    return fixed_text("CLASS", "DIMENSION_SCALE"), fixed_text("NAME", name)
+
+
+def fixed_text(name: str, value: str) -> Attribute:
+    datatype = String(nbytes=len(value) + 1, padding=Padding.NULL_TERMINATED, charset=Charset.ASCII)
+    return attribute(name, np.array(value.encode(), f"S{len(value) + 1}"), datatype)
 
 
 def chunked(chunk_shape: tuple[int, ...], count: int, nbytes: int) -> ChunkedLayout:
@@ -151,7 +159,8 @@ def file(root: Group, *objects: Object, problems: tuple[Problem, ...] = ()) -> H
                 paths[link.address] = f"{paths[found.address].rstrip('/')}/{name}"
                 if link.address in known:
                     waiting.append(known[link.address])
-    return H5File(url="ocean.nc", root=root, objects=known, paths=paths, problems=problems)
+    nothing = cast(ContentReader, None)  # there are no bytes to read values from
+    return H5File(url="ocean.nc", root=root, objects=known, paths=paths, contents=nothing, problems=problems)
 
 
 def ocean() -> H5File:

@@ -1,0 +1,250 @@
+"""The dimensions of a file, found and numbered exactly as netCDF-C does it when it opens one.
+
+It goes through the file twice. First, groups before what stands in them, it makes a dimension of every scale. Then,
+child groups before their parents, it looks for the dimensions of every variable, and makes up those that it does not
+find. The order matters because made-up names hold a number: the next after all numbers before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from h5zarr.hdf5.model import CommittedDatatype, Dataset, H5File
+from h5zarr.netcdf4.scales import (
+    NOT_COORDINATE,
+    Key,
+    attached_scales,
+    is_scale,
+    is_without_variable,
+    key_of,
+    number_of,
+    numbers_of,
+)
+from h5zarr.netcdf4.types import KnownTypes
+from h5zarr.netcdf4.walk import Member, Place
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Draft:
+    """A dimension while it is being found. `extent` is the length that netCDF-C knows at that time."""
+
+    name: str
+    number: int
+    extent: int
+    unlimited: bool
+    home: Place
+    file: H5File
+    scale: Dataset | None = None
+    has_variable: bool = False
+    length: int = 0
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Axes:
+    """A variable and what is known of its dimensions. `is_shown` is False where netCDF-C leaves the variable out."""
+
+    name: str
+    link_name: str
+    file: H5File
+    dataset: Dataset
+    home: Place
+    numbers: tuple[int, ...] | None
+    found: list[Draft | None]
+    is_settled: bool = False
+    is_shown: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class Inside:
+    """What stands in one group, in netCDF's order.
+
+    `by_extent` finds the dimensions of a length quickly; `longest` is the longest axis with the number of a dimension
+    among the variables that have been read, as far as they say their numbers themselves.
+    """
+
+    place: Place
+    dimensions: list[Draft] = field(default_factory=list)
+    variables: list[Axes] = field(default_factory=list)
+    by_extent: dict[tuple[int, bool], list[Draft]] = field(default_factory=dict)
+    by_key: dict[Key, Draft] = field(default_factory=dict)
+    by_name: dict[str, list[Draft]] = field(default_factory=dict)
+    longest: dict[int, int] = field(default_factory=dict)
+
+    def add_variable(self, axes: Axes) -> None:
+        self.variables.append(axes)
+        if axes.is_shown and axes.is_settled:
+            numbers = axes.numbers or [found.number for found in axes.found if found is not None]
+            for number, extent in zip(numbers, axes.dataset.dataspace.shape, strict=False):
+                self.longest[number] = max(self.longest.get(number, 0), extent)
+
+    def add(self, dimension: Draft) -> None:
+        self.dimensions.append(dimension)
+        self.by_name.setdefault(dimension.name, []).append(dimension)
+        self.by_extent.setdefault((dimension.extent, dimension.unlimited), []).append(dimension)
+
+
+class Dimensions:
+    """All dimensions and variables of a file, by group."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self.places = places
+        self._inside = {id(place): Inside(place) for place in places}
+        self._by_number: dict[tuple[int, int], Draft] = {}
+        self._has_twins = False
+        self._next_number = 0
+        types = KnownTypes()
+        for place in places:
+            for member in place.members:
+                self._read(place, member, types)
+
+    def inside(self, place: Place) -> Inside:
+        return self._inside[id(place)]
+
+    def variables(self) -> Iterator[Axes]:
+        """Every variable, in the order of reading."""
+        return (axes for place in self.places for axes in self.inside(place).variables)
+
+    # --- the first time through: what the scales say
+
+    def _read(self, place: Place, member: Member, types: KnownTypes) -> None:
+        if isinstance(member.target, CommittedDatatype):
+            types.learn(member.target.datatype)
+            return
+        inside, dataset = self.inside(place), member.target
+        own = None
+        if is_scale(dataset):
+            own = self._read_scale(inside, member, dataset)
+            if not own.has_variable:
+                return
+        axes = Axes(
+            name=member.name.removeprefix(NOT_COORDINATE) or member.name,
+            link_name=member.name,
+            file=member.file,
+            dataset=dataset,
+            home=place,
+            numbers=numbers_of(dataset) if own is None or dataset.dataspace.rank > 1 else None,
+            found=[None] * dataset.dataspace.rank,
+            is_shown=types.admits(dataset.datatype),
+        )
+        if own is not None and len(axes.found) == 1:
+            axes.found[0], axes.is_settled = own, True
+        elif axes.numbers is not None:
+            axes.found = [self._by_number.get((id(member.file), number)) for number in axes.numbers]
+            axes.is_settled = True
+        elif own is not None:  # netCDF-C does not open such a file: a scale of several axes needs numbers
+            axes.found[0], axes.is_settled = own, True
+        inside.add_variable(axes)
+
+    def _read_scale(self, inside: Inside, member: Member, scale: Dataset) -> Draft:
+        if (number := number_of(scale)) is None:
+            number = self.take_number()
+        self._next_number = max(self._next_number, number + 1)
+        space = scale.dataspace
+        dimension = Draft(
+            name=member.name,
+            number=number,
+            extent=space.shape[0],
+            # NetCDF-C writes "unlimited" as a length of zero, and so takes a length of zero for unlimited.
+            unlimited=space.max_shape[0] is None or space.shape[0] == 0,
+            home=inside.place,
+            file=member.file,
+            scale=scale,
+            has_variable=not is_without_variable(scale),
+        )
+        if not dimension.has_variable and dimension.unlimited:
+            dimension.extent = inside.longest.get(number, 0)
+        self._has_twins |= self._by_number.setdefault((id(member.file), number), dimension) is not dimension
+        self._by_number[id(member.file), number] = dimension
+        inside.by_key.setdefault(key_of(member.file, scale.address), dimension)
+        inside.add(dimension)
+        return dimension
+
+    # --- the second time through: which dimensions the variables have
+
+    def match(self) -> None:
+        """Find the dimensions of all variables, and make up those that they lack.
+
+        Variables that netCDF-C leaves out come last, so that they do not change the numbers of the others. Some axes
+        stay without a dimension: netCDF-C cannot show such variables, and mostly refuses the file.
+        """
+        for place in _children_first(self.places):
+            for axes in self.inside(place).variables:
+                if axes.is_shown:
+                    self._match(axes)
+        for axes in self.variables():
+            if not axes.is_shown:
+                self._match(axes)
+            if self._has_twins:
+                axes.found = [None if found is None else self.shown(found) for found in axes.found]
+
+    def _match(self, axes: Axes) -> None:
+        if axes.numbers is not None and None in axes.found:
+            for axis, number in enumerate(axes.numbers):
+                axes.found[axis] = axes.found[axis] or self._by_number.get((id(axes.file), number))
+        if axes.is_settled:
+            return
+        scales = attached_scales(axes.dataset)
+        if scales and scales[0]:  # netCDF-C asks the first axis only whether there are scales
+            for axis, addresses in enumerate(scales):
+                if addresses:
+                    axes.found[axis] = self.visible(axes.home, key_of(axes.file, addresses[-1]))
+        else:
+            for axis in range(len(axes.found)):
+                self.invent(axes, axis)
+
+    def visible(self, place: Place, key: Key) -> Draft | None:
+        """Return the dimension that a scale stands for, seen from a group: its own, or of a group above it."""
+        for above in place.above():
+            if (found := self.inside(above).by_key.get(key)) is not None:
+                return found
+        return None
+
+    def invent(self, axes: Axes, axis: int) -> None:
+        """Give an axis any dimension of its group that fits and that no axis before it has, or else a new one."""
+        space, inside = axes.dataset.dataspace, self.inside(axes.home)
+        extent, unlimited = space.shape[axis], space.max_shape[axis] is None
+        taken = {found.number for found in axes.found[:axis] if found is not None}
+        for found in inside.by_extent.get((extent, unlimited), ()):
+            if found.number not in taken:
+                axes.found[axis] = found
+                return
+        axes.found[axis] = self.add_phony(axes.home, extent, unlimited)
+
+    def add_phony(self, place: Place, extent: int, unlimited: bool) -> Draft:
+        """Return a new dimension of a group, under a made-up name."""
+        number = self.take_number()
+        unlimited = unlimited or extent == 0
+        name = f"phony_dim_{number}"
+        dimension = Draft(name=name, number=number, extent=extent, unlimited=unlimited, home=place, file=place.file)
+        self.inside(place).add(dimension)
+        return dimension
+
+    def shown(self, dimension: Draft) -> Draft:
+        """Return the dimension that netCDF-C shows in place of one: the last that it read of this number.
+
+        Second names of a numbered scale have its number too. What was put together from several files may have two
+        dimensions of one number and different lengths, and then netCDF-C is wrong; it is not followed there.
+        """
+        last = self._by_number.get((id(dimension.file), dimension.number), dimension)
+        if last.unlimited != dimension.unlimited or (not last.unlimited and last.extent != dimension.extent):
+            return dimension
+        return last
+
+    def take_number(self) -> int:
+        """Return the next number that no dimension has."""
+        self._next_number += 1
+        return self._next_number - 1
+
+
+def _children_first(places: Sequence[Place]) -> Iterator[Place]:
+    """Return groups in the order of netCDF-C's second reading: each behind all groups in it.
+
+    That is the reverse of: each before the groups in it, the last first.
+    """
+    waiting, found = [places[0]], []
+    while waiting:
+        place = waiting.pop()
+        found.append(place)
+        waiting += place.children
+    return reversed(found)

@@ -1,0 +1,71 @@
+"""From a scanned file to groups and variables with netCDF's names and dimensions."""
+
+from __future__ import annotations
+
+from h5zarr.hdf5.model import H5File
+from h5zarr.netcdf4.dimensions import Axes, Dimensions, Draft, Inside
+from h5zarr.netcdf4.hidden import visible_on_dataset, visible_on_group
+from h5zarr.netcdf4.links import Others
+from h5zarr.netcdf4.model import Dimension, NamedGroup, NamedVariable, Naming
+from h5zarr.netcdf4.repair import settle
+from h5zarr.netcdf4.walk import Place, walk
+
+_NO_OTHERS: Others = {}
+
+
+def interpret_names(file: H5File, others: Others = _NO_OTHERS) -> Naming:
+    """Return the groups and variables of a file as netCDF names them, each axis with a dimension.
+
+    `others` are the files that external links lead to, by the file that has the link and the name that stands in it.
+    """
+    places, problems = walk(file, others)
+    dimensions = Dimensions(places)
+    problems += settle(dimensions)
+    groups = tuple([_group(place, dimensions) for place in places])
+    return Naming(groups, tuple(problems))
+
+
+def _group(place: Place, dimensions: Dimensions) -> NamedGroup:
+    is_root, inside = place.parent is None, dimensions.inside(place)
+    shown = {one.name: one for one in map(dimensions.shown, sorted(inside.dimensions, key=_number))}
+    return NamedGroup(
+        path=place.path,
+        attributes=visible_on_group(place.group.attributes, is_root=is_root),
+        variables=_variables(place, inside),
+        dimensions=tuple([_dimension(found) for found in shown.values()]),
+    )
+
+
+def _number(dimension: Draft) -> int:
+    return dimension.number
+
+
+def _variables(place: Place, inside: Inside) -> tuple[NamedVariable, ...]:
+    """Return the variables of a group. A prefix that netCDF put before a name is removed unless the name is taken."""
+    taken = {child.path.rpartition("/")[2] for child in place.children}
+    taken |= {axes.name for axes in inside.variables if axes.name == axes.link_name}
+    return tuple(_variable(axes, place, taken) for axes in inside.variables)
+
+
+def _variable(axes: Axes, place: Place, taken: set[str]) -> NamedVariable:
+    prefixed = axes.name != axes.link_name
+    name = axes.link_name if prefixed and axes.name in taken else axes.name
+    found = [one for one in axes.found if one is not None]
+    return NamedVariable(
+        path=place.join(name),
+        file=axes.file,
+        dataset=axes.dataset,
+        dimensions=tuple([one.name for one in found]),
+        shape=tuple([one.length for one in found]),
+        attributes=visible_on_dataset(axes.dataset),
+    )
+
+
+def _dimension(draft: Draft) -> Dimension:
+    return Dimension(
+        path=draft.home.join(draft.name),
+        length=draft.length,
+        unlimited=draft.unlimited,
+        dataset=draft.scale,
+        has_variable=draft.has_variable,
+    )

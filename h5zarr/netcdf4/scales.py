@@ -1,0 +1,87 @@
+"""What datasets say of dimensions: the HDF5 dimension scale convention, and netCDF-4's notes beside it."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from h5zarr.hdf5.datatype import Padding, String
+from h5zarr.hdf5.model import Attribute, Dataset, H5File, ObjectReference
+
+NOT_COORDINATE = "_nc4_non_coord_"  # prefix of a variable whose name is that of a dimension it does not describe
+NUMBER = "_Netcdf4Dimid"
+NUMBERS = "_Netcdf4Coordinates"
+_END_OF_NUMBERS = 1 << 30  # netCDF keeps a list by number: it would not open a file with such a one
+_SCALE = b"DIMENSION_SCALE"
+_WITHOUT_VARIABLE = b"This is a netCDF dimension but not a netCDF variable."
+
+Key: TypeAlias = tuple[int, int]  # a dataset wherever it is linked: which file, and its address there
+
+
+def key_of(file: H5File, address: int) -> Key:
+    """Return what identifies an object among several files."""
+    return id(file), address
+
+
+def is_scale(dataset: Dataset) -> bool:
+    """Return True for what the library takes for a scale: CLASS in 16 bytes, null-terminated, "DIMENSION_SCALE".
+
+    The library compares only as many bytes as CLASS has before its end. A scale without an axis has no length, and
+    netCDF cannot read it: such a one is not a dimension here.
+    """
+    attribute = dataset.attributes.get("CLASS")
+    if attribute is None or not dataset.dataspace.shape:
+        return False
+    datatype = attribute.datatype
+    if not isinstance(datatype, String) or datatype.nbytes != 16 or datatype.padding is not Padding.NULL_TERMINATED:
+        return False
+    return _SCALE.startswith(_first_bytes(attribute))
+
+
+def is_without_variable(scale: Dataset) -> bool:
+    """Return True for a scale that is a dimension only: its NAME says so."""
+    attribute = scale.attributes.get("NAME")
+    if attribute is None or not isinstance(attribute.datatype, String):
+        return False
+    return _first_bytes(attribute).startswith(_WITHOUT_VARIABLE)
+
+
+def number_of(scale: Dataset) -> int | None:
+    """Return the number that netCDF gave to a dimension; None where it gave none."""
+    numbers = _integers(scale, NUMBER)
+    return numbers[0] if numbers and 0 <= numbers[0] < _END_OF_NUMBERS else None
+
+
+def numbers_of(dataset: Dataset) -> tuple[int, ...] | None:
+    """Return the numbers of a variable's dimensions, one for each axis; None where netCDF did not note them."""
+    numbers = _integers(dataset, NUMBERS)
+    return numbers if numbers is not None and len(numbers) == dataset.dataspace.rank else None
+
+
+def attached_scales(dataset: Dataset) -> list[list[int]] | None:
+    """Return the addresses of the scales of each axis, in the order of their attachment; None without such a list."""
+    attribute = dataset.attributes.get("DIMENSION_LIST")
+    if attribute is None or attribute.value is None or attribute.value.dtype.kind != "O":
+        return None
+    axes = attribute.value.reshape(-1)
+    if len(axes) != dataset.dataspace.rank:
+        return None
+    return [_addresses(scales) for scales in axes]
+
+
+def _integers(dataset: Dataset, name: str) -> tuple[int, ...] | None:
+    attribute = dataset.attributes.get(name)
+    if attribute is None or attribute.value is None or attribute.value.dtype.kind not in "iu":
+        return None
+    return tuple(attribute.value.reshape(-1).tolist())
+
+
+def _addresses(scales: object) -> list[int]:
+    """Return where the references of one axis point. An axis whose list was never written has none."""
+    found = scales.reshape(-1).tolist() if hasattr(scales, "reshape") else [scales]
+    return [one.address for one in found if isinstance(one, ObjectReference) and one.address is not None]
+
+
+def _first_bytes(attribute: Attribute) -> bytes:
+    if attribute.value is None or not attribute.value.size:
+        return b""
+    return bytes(attribute.value.reshape(-1)[0]).partition(b"\0")[0]

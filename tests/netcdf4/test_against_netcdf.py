@@ -1,0 +1,97 @@
+"""Every file that the netCDF library opens, compared with it: groups, variables, dimensions, lengths, attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from h5zarr.errors import H5ZarrError
+from h5zarr.netcdf4.model import Naming
+from tests.collections_of_files import SAMPLES, SHARED, parameters, sample_files, shared_files
+from tests.netcdf4.netcdf_view import Library, compare, named
+from tests.netcdf4.random_files import make_file
+
+MEANT = {
+    "variable of a type that netCDF4 does not show",
+    "made-up dimension of such a variable",
+    "attribute of a type that netCDF4 does not show",
+    "reserved name of an attribute that has nothing to do with dimensions",
+    "shape of a virtual dataset that follows its sources",
+    "name that Zarr cannot have",
+}
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[Library]:
+    started = Library()
+    yield started
+    started.close()
+
+
+def check(path: Path, library: Library, record_property: pytest.RecordProperty) -> None:
+    try:
+        naming = named(path)
+    except H5ZarrError as error:
+        pytest.skip(f"cannot be scanned: {error}")
+    check_rules(naming)
+    found = compare(path, library, naming)
+    record_property("variables", found.variables)
+    record_property("refused", found.refused)
+    for kind, count in found.meant.items():
+        record_property(kind, count)
+    assert not found.differences
+    assert set(found.meant) <= MEANT
+
+
+def check_rules(naming: Naming) -> None:
+    """What must hold of every file, whatever is in it: the rules of Zarr and xarray."""
+    for group in naming.groups:
+        lengths: dict[str, int] = {}
+        for variable in group.variables:
+            space = variable.dataset.dataspace
+            assert len(variable.dimensions) == len(variable.shape) == space.rank
+            assert all(variable.dimensions)
+            made_up = [name for name in variable.dimensions if name.startswith("phony_dim_")]
+            assert len(made_up) == len(set(made_up))
+            assert all(ours >= stored for ours, stored in zip(variable.shape, space.shape, strict=True))
+            for name, length in zip(variable.dimensions, variable.shape, strict=True):
+                assert lengths.setdefault(name, length) == length
+        for dimension in group.dimensions:
+            assert lengths.setdefault(dimension.name, dimension.length) == dimension.length
+    paths = [one.path for one in naming.variables()] + [one.path for one in naming.groups]
+    assert len(paths) == len(set(paths))
+
+
+@pytest.mark.parametrize("path", parameters(sample_files(), SAMPLES))
+def test_sample_files_are_named_as_netcdf_names_them(path: Path, library, record_property) -> None:
+    check(path, library, record_property)
+
+
+@pytest.mark.parametrize("path", parameters(shared_files("corpus"), SHARED / "corpus"))
+def test_real_files_are_named_as_netcdf_names_them(path: Path, library, record_property) -> None:
+    check(path, library, record_property)
+
+
+@pytest.mark.parametrize("path", parameters(shared_files("traps"), SHARED / "traps"))
+def test_traps_are_named_as_netcdf_names_them(path: Path, library, record_property) -> None:
+    check(path, library, record_property)
+
+
+@pytest.mark.parametrize("seed", range(0, 300, 20))
+def test_random_files_are_named_as_netcdf_names_them(seed: int, tmp_path: Path, library) -> None:
+    for number in range(seed, seed + 20):
+        path = tmp_path / f"{number}.h5"
+        make_file(path, number, sane=True)
+        naming = named(path)
+        check_rules(naming)
+        assert not compare(path, library, naming).differences, number
+
+
+@pytest.mark.parametrize("seed", range(0, 300, 50))
+def test_files_that_netcdf_refuses_still_keep_the_rules(seed: int, tmp_path: Path) -> None:
+    for number in range(seed, seed + 50):
+        path = tmp_path / f"{number}.h5"
+        make_file(path, number, sane=False)
+        check_rules(named(path))
