@@ -25,12 +25,12 @@ def scan(url: str, storage_options: dict[str, Any] | None = None, policy: ReadPo
 
 def scan_source(source: Source) -> H5File:
     """Return all metadata of an open source, whose log then says what that took."""
-    with _paused_collector():
+    with paused_collector():
         return run(read_file(source.url, source.nbytes), source.read_many)
 
 
 @contextmanager
-def _paused_collector() -> Iterator[None]:
+def paused_collector() -> Iterator[None]:
     """Keep Python's cycle collector from running.
 
     A scan makes objects that all stay, and the collector would walk them again and again: 5 to 25 % of the time

@@ -68,14 +68,21 @@ def decode_at(message: Message, content: bytes, decode: Callable[[bytes], T]) ->
 
 def read_datatype(header: ObjectHeader, context: Context) -> Step[Datatype]:
     """Return the datatype of a dataset or committed datatype."""
+    datatype, _ = yield from _read_datatype(header, context)
+    return datatype
+
+
+def _read_datatype(header: ObjectHeader, context: Context) -> Step[tuple[Datatype, bytes]]:
+    """Return a datatype, and the content of the message that states it."""
     message = _required(header, Kind.DATATYPE)
-    return decode_at(message, (yield from read_content(message, context)), decode_datatype)
+    content = yield from read_content(message, context)
+    return decode_at(message, content, decode_datatype), content
 
 
 def read_dataset(header: ObjectHeader, context: Context) -> Step[Dataset]:
     """Return the dataset with its chunk table, but without its attributes."""
     sizes = context.sizes
-    datatype = yield from read_datatype(header, context)
+    datatype, stated = yield from _read_datatype(header, context)
     message = _required(header, Kind.DATASPACE)
     content = yield from read_content(message, context)
     dataspace = decode_at(message, content, lambda stored: decode_dataspace(stored, sizes.length_nbytes))
@@ -87,6 +94,7 @@ def read_dataset(header: ObjectHeader, context: Context) -> Step[Dataset]:
     return Dataset(
         address=header.address,
         datatype=datatype,
+        datatype_message=stated,
         dataspace=dataspace,
         layout=layout,
         filters=filters,

@@ -10,6 +10,7 @@ from typing import TypeVar
 from h5zarr.errors import H5ZarrError, MalformedFile, Problem
 from h5zarr.hdf5.attributes import read_attributes
 from h5zarr.hdf5.cache_image import overlay, read_cache_image
+from h5zarr.hdf5.contents import Contents
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datasets import read_dataset, read_datatype
 from h5zarr.hdf5.groups import read_links
@@ -54,7 +55,14 @@ def read_file(url: str, nbytes: int) -> Step[H5File]:
         raise MalformedFile(f"the root group cannot be read: {what}{because}")
     paths = _first_paths(superblock.root, scan.objects)
     problems += _problems(scan, paths)
-    return H5File(url=url, root=root, objects=scan.objects, paths=paths, problems=tuple(problems))
+    return H5File(
+        url=url,
+        root=root,
+        objects=scan.objects,
+        paths=paths,
+        contents=Contents(scan.context, entries),
+        problems=tuple(problems),
+    )
 
 
 def _check_end(superblock: Superblock) -> list[Problem]:
@@ -92,7 +100,7 @@ class _Scan:
         self.crew = Crew()
         self.objects: dict[int, Object] = {}
         self.errors: dict[int, list[tuple[str, H5ZarrError]]] = {}
-        self._context = context
+        self.context = context
         self._visited: set[int] = set()
 
     def visit(self, address: int) -> None:
@@ -116,15 +124,15 @@ class _Scan:
         self.errors.setdefault(address, []).append((part, error))
 
     def _read_object(self, address: int) -> Step[Object]:
-        header = yield from read_object_header(address, self._context.sizes)
+        header = yield from read_object_header(address, self.context.sizes)
         kinds = header.by_kind.keys()
         if kinds & {Kind.SYMBOL_TABLE, Kind.LINK_INFO}:  # the library asks in this order, too
             return (yield from self._read_group(header))
         if Kind.LAYOUT in kinds:
-            attributes, dataset = yield from both(self._read_attributes(header), read_dataset(header, self._context))
+            attributes, dataset = yield from both(self._read_attributes(header), read_dataset(header, self.context))
             return replace(dataset, attributes=attributes, notes=self._notes(header))
         if Kind.DATATYPE in kinds:
-            attributes, datatype = yield from both(self._read_attributes(header), read_datatype(header, self._context))
+            attributes, datatype = yield from both(self._read_attributes(header), read_datatype(header, self.context))
             notes = self._notes(header)
             return CommittedDatatype(address=address, datatype=datatype, attributes=attributes, notes=notes)
         raise MalformedFile("object is neither a group nor a dataset nor a datatype", at=address)
@@ -136,7 +144,7 @@ class _Scan:
             address=header.address,
             links=links,
             attributes=attributes,
-            tracks_order=info is not None and decode_link_info(info.content, self._context.sizes).tracks_order,
+            tracks_order=info is not None and decode_link_info(info.content, self.context.sizes).tracks_order,
             constants=decode_group_info(constants.content) if constants else GroupConstants(),
             notes=self._notes(header),
         )
@@ -164,7 +172,7 @@ class _Scan:
     def _read_links(self, header: ObjectHeader) -> Step[dict[str, Link]]:
         """Return a group's links, and start on what they point to."""
         links: dict[str, Link] = {}
-        found, errors = yield from read_links(header, self._context)
+        found, errors = yield from read_links(header, self.context)
         for link in sorted(found, key=_order):
             if links.setdefault(link.name, link) is not link:
                 what = f"two links of this group are both called {link.name!r}; the second is left out"
@@ -178,7 +186,7 @@ class _Scan:
         return links
 
     def _read_attributes(self, header: ObjectHeader) -> Step[dict[str, Attribute]]:
-        attributes, broken = yield from read_attributes(header, self._context)
+        attributes, broken = yield from read_attributes(header, self.context)
         for name, error in broken:
             self.complain(header.address, f"@{name}", error)
         return attributes

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from h5zarr.errors import Problem
 from h5zarr.hdf5.datatype import Datatype
 from h5zarr.hdf5.selection import Selection
+from h5zarr.io.steps import Step
 
 
 class SpaceKind(IntEnum):
@@ -284,6 +285,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dataset:
+    """An array. `datatype_message` is the content of the message that states its type, as it stands in the file."""
+
     address: int
     datatype: Datatype
     dataspace: Dataspace
@@ -292,6 +295,7 @@ class Dataset:
     fill: FillValue
     attributes: Mapping[str, Attribute]
     notes: Notes = Notes()
+    datatype_message: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -307,6 +311,14 @@ class CommittedDatatype:
 Object: TypeAlias = Group | Dataset | CommittedDatatype
 
 
+class ContentReader(Protocol):
+    """Reads values of datasets after the scan: the few that must be known."""
+
+    def read_values(self, dataset: Dataset) -> Step[npt.NDArray[Any]]:
+        """Return all values of a dataset, of its shape."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class H5File:
     """A whole file. `objects` by header address; `paths` holds the first path, breadth first, of each."""
@@ -315,6 +327,7 @@ class H5File:
     root: Group
     objects: Mapping[int, Object]
     paths: Mapping[int, str]
+    contents: ContentReader
     problems: tuple[Problem, ...] = field(default=())
 
     def path_of(self, reference: ObjectReference) -> str | None:

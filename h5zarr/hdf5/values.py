@@ -213,6 +213,11 @@ class ValueReader:
         return found
 
 
+def decode_elements(datatype: Datatype, raw: bytes, count: int) -> npt.NDArray[Any]:
+    """Return `count` elements of a type that needs neither the global heap nor the file's addresses."""
+    return _WITHOUT_FILE.decode(datatype, raw, count)
+
+
 def _fixed_strings(datatype: String, raw: bytes, count: int) -> npt.NDArray[Any]:
     """Return strings without their padding. Spec: IV.A.2.d, class 3."""
     if count == 1:  # most attributes that are text
@@ -230,3 +235,6 @@ def _fixed_strings(datatype: String, raw: bytes, count: int) -> npt.NDArray[Any]
     if not letters[ended].any():
         return values
     return np.where(ended, np.uint8(0), letters).view(values.dtype)[:, 0]  # something stands behind the end
+
+
+_WITHOUT_FILE = ValueReader(Sizes(), GlobalHeap(Sizes()))

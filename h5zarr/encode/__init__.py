@@ -1,0 +1,1 @@
+"""From what a file holds to what Zarr is told about it."""

@@ -1,0 +1,67 @@
+"""Attributes as JSON. What JSON loses, the type of a number, is told in a record that rides along.
+
+| value                        | JSON                                                              |
+|------------------------------|-------------------------------------------------------------------|
+| numbers                      | numbers, lists where there are several; one in an array is a number |
+| NaN, infinities              | Python's words for them, which readers of references understand     |
+| complex numbers              | [real, imaginary]                                                 |
+| text                         | text, lists of text where there are several                       |
+| opaque bytes                 | base64                                                            |
+| records                      | objects, by the names of their members                            |
+| sequences of any length      | lists of lists                                                    |
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.hierarchy import Json
+from h5zarr.tree import AttributeValue
+
+_SELF_EVIDENT = frozenset({"int64", "float64", "bool"})
+
+
+def encode_attribute(value: AttributeValue) -> Json:
+    """Return the JSON form of an attribute."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, np.ndarray):
+        return _encode_array(value)
+    if isinstance(value, Mapping):
+        return {name: encode_attribute(part) for name, part in value.items()}
+    return [encode_attribute(part) for part in value] if len(value) != 1 else encode_attribute(value[0])
+
+
+def attribute_type(value: AttributeValue) -> str | None:
+    """Return the numpy type of an attribute where its JSON form does not tell it; None where it does, or has none."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufc":
+        return None
+    name = value.dtype.name
+    return None if name in _SELF_EVIDENT and value.size else name
+
+
+def _encode_array(values: npt.NDArray[Any]) -> Json:
+    if values.size == 1:
+        return _encode_element(values.reshape(-1)[0])
+    if values.dtype.kind in "biu" or values.dtype in (np.float64, np.float32, np.float16):
+        return values.tolist()
+    return [_encode_array(part) if part.ndim else _encode_element(part[()]) for part in map(np.asarray, values)]
+
+
+def _encode_element(element: Any) -> Json:
+    if isinstance(element, np.void) and element.dtype.names is not None:
+        return {name: _encode_array(np.asarray(element[name])) for name in element.dtype.names}
+    if isinstance(element, np.void | bytes):
+        return b64encode(np.asarray(element).tobytes()).decode()
+    if isinstance(element, np.complexfloating):
+        return [float(element.real), float(element.imag)]
+    if isinstance(element, np.floating):
+        return float(element)
+    if isinstance(element, np.generic):
+        return element.item()
+    return element

@@ -1,0 +1,58 @@
+"""What the user may choose about the encoding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from h5zarr.errors import Unrepresentable
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inlining:
+    """How much of the data the references carry themselves, so that opening them needs no further request."""
+
+    array_nbytes: int = 1 * KIB
+    """An array whose stored chunks take at most this much in all is inlined."""
+
+    coordinate_nbytes: int = 64 * KIB
+    """The same for an array of one axis that is named like its dimension: readers load those when they open."""
+
+    converted_nbytes: int = 1 * MIB
+    """The same for an array whose elements must be converted, so that readers need no codec of h5zarr for it."""
+
+    total_nbytes: int = 64 * MIB
+    """What all arrays together may take. What must be inlined, and does not fit any more, is a problem."""
+
+    @classmethod
+    def up_to(cls, nbytes: int) -> Inlining:
+        """Return the choice to inline arrays up to a size, of every kind; 0 is only what cannot be referred to."""
+        return cls(array_nbytes=nbytes, coordinate_nbytes=nbytes, converted_nbytes=nbytes)
+
+
+class InlineTooLarge(Unrepresentable):
+    """There is no way but to inline the values, and they are more than may be inlined."""
+
+    remedy = "Allow more with --max-inline-bytes, or leave the array out with --exclude."
+
+
+class Budget:
+    """What may still be inlined."""
+
+    def __init__(self, inlining: Inlining) -> None:
+        self.inlining = inlining
+        self._left = inlining.total_nbytes
+
+    def allows(self, nbytes: int) -> bool:
+        """Take `nbytes` from what is left, if there is as much."""
+        if nbytes > self._left:
+            return False
+        self._left -= nbytes
+        return True
+
+    def require(self, nbytes: int, why: str) -> None:
+        """Take `nbytes` from what is left; raise where there is not as much."""
+        if not self.allows(nbytes):
+            raise InlineTooLarge(f"{why}, which takes {nbytes} bytes where {self._left} may still be inlined")

@@ -1,0 +1,88 @@
+"""Attributes: HDF5 values as text, numbers, records, or sequences of these, as a netCDF user knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import Unrepresentable
+from h5zarr.hdf5.cursor import text
+from h5zarr.hdf5.datatype import (
+    Array,
+    Compound,
+    Datatype,
+    Reference,
+    String,
+    VariableLengthSequence,
+    VariableLengthString,
+)
+from h5zarr.hdf5.model import Attribute, AttributeReference, H5File, ObjectReference, RegionReference
+from h5zarr.netcdf4.elements import interpret_element
+from h5zarr.tree import AttributeValue
+
+
+def interpret_attribute(attribute: Attribute, file: H5File) -> AttributeValue:
+    """Return the value of an attribute; "" or an empty array where its dataspace is null."""
+    datatype, values = attribute.datatype, attribute.value
+    if isinstance(datatype, String | VariableLengthString):
+        if values is None:
+            return ""
+        if values.size == 1:
+            return _text(values.reshape(-1)[0])
+    elif values is None:
+        return np.empty(0)
+    return _interpret(datatype, values, file)
+
+
+def _interpret(datatype: Datatype, values: npt.NDArray[Any], file: H5File) -> AttributeValue:
+    match datatype:
+        case String() | VariableLengthString():
+            return _each(values, _text)
+        case Reference():
+            return _each(values, lambda reference: path_of(reference, file))
+        case VariableLengthSequence(base=base):
+            return _each(values, lambda element: _interpret(base, element, file))
+        case Array(base=base):
+            return _interpret(base, values, file)
+        case Compound(members=members):
+            form = _plain_records(datatype)
+            if form is not None:
+                return values.view(form) if values.dtype.itemsize == form.itemsize else values
+            if values.ndim:
+                return [_interpret(datatype, element, file) for element in values]
+            record = values[()]
+            return {
+                member.name: _interpret(member.datatype, np.asarray(record[member.name]), file) for member in members
+            }
+    form = interpret_element(datatype).dtype if datatype.nbytes == 1 else None
+    return values.astype(bool) if form == np.dtype(bool) else values
+
+
+def path_of(reference: ObjectReference | RegionReference | AttributeReference, file: H5File) -> str:
+    """Return the path that a reference points to; "" where it points nowhere."""
+    if not isinstance(reference, ObjectReference):
+        reference = reference.target
+    return file.path_of(reference) or ""
+
+
+def _plain_records(datatype: Compound) -> np.dtype[Any] | None:
+    """Return complex64 or complex128 for the compounds that stand for complex numbers."""
+    try:
+        dtype = interpret_element(datatype).dtype
+    except Unrepresentable:
+        return None
+    return dtype if dtype.kind == "c" else None
+
+
+def _text(content: Any) -> str:
+    return text(bytes(content).rstrip(b"\0"))
+
+
+def _each(values: npt.NDArray[Any], interpret: Callable[[Any], AttributeValue]) -> AttributeValue:
+    """Return what `interpret` makes of each element: by itself, or as nested lists of the shape of `values`."""
+    if values.ndim == 0:
+        return interpret(values[()])
+    return [_each(part, interpret) if values.ndim > 1 else interpret(part) for part in values]

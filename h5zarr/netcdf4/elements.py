@@ -1,0 +1,179 @@
+"""Elements: what numpy type readers see for an HDF5 datatype, and whether the file's bytes are already that type's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from h5zarr.errors import Unrepresentable
+from h5zarr.hdf5.datatype import (
+    Array,
+    Bitfield,
+    Complex,
+    Compound,
+    Datatype,
+    Enumeration,
+    FixedPoint,
+    FloatingPoint,
+    Normalization,
+    Opaque,
+    Padding,
+    Reference,
+    ReferenceKind,
+    String,
+    Time,
+    VariableLengthSequence,
+    VariableLengthString,
+)
+from h5zarr.hdf5.numbers import float_dtype, integer_dtype
+
+TEXT = np.dtype(object)
+_NUMPY_TAG = "NUMPY:"
+_COMPLEX_NAMES = frozenset({("r", "i"), ("real", "imag")})
+_BOOLEAN = {"FALSE": 0, "TRUE": 1}
+_EXPONENTS = {"f2": (5, 10), "f4": (8, 23), "f8": (11, 52)}  # bits of exponent and mantissa
+
+
+@dataclass(frozen=True, slots=True)
+class ElementForm:
+    """The type that readers see, and the axes that an array type adds behind the dataset's own.
+
+    `is_plain` says that the bytes in the file are those of `dtype`: such elements can be referred to.
+    """
+
+    dtype: np.dtype[Any]
+    is_plain: bool
+    shape: tuple[int, ...] = ()
+
+
+@lru_cache(maxsize=4096)
+def interpret_element(datatype: Datatype) -> ElementForm:
+    """Return the form of a datatype's elements. Raises Unrepresentable where Zarr has no type for them."""
+    match datatype:
+        case FixedPoint() | Bitfield() | Time():
+            return _integer(datatype)
+        case FloatingPoint():
+            return _float(datatype)
+        case String(nbytes=nbytes, padding=padding):
+            # Readers of fixed strings drop NULs at the end, and nothing else: spaces, and what stands behind a
+            # terminating NUL, must go before they see it.
+            is_plain = padding is Padding.NULL_PADDED or (padding is Padding.NULL_TERMINATED and nbytes == 1)
+            return ElementForm(np.dtype(f"S{nbytes}"), is_plain)
+        case VariableLengthString():
+            return ElementForm(TEXT, False)
+        case Reference(kind=ReferenceKind.OBJECT | ReferenceKind.OBJECT2):
+            return ElementForm(TEXT, False)
+        case Enumeration(base=base, members=members):
+            form = interpret_element(base)
+            is_boolean = form.is_plain and form.dtype.itemsize == 1 and dict(members) == _BOOLEAN
+            return ElementForm(np.dtype(bool), True) if is_boolean else form
+        case Complex(base=base):
+            return _complex(interpret_element(base))
+        case Array(base=base, shape=shape):
+            form = interpret_element(base)
+            return ElementForm(form.dtype, form.is_plain, shape + form.shape)
+        case Opaque():
+            return _opaque(datatype)
+        case Compound():
+            return _compound(datatype)
+        case VariableLengthSequence():
+            raise Unrepresentable("Zarr has no type for sequences of variable length")
+    assert isinstance(datatype, Reference)
+    raise Unrepresentable(f"Zarr has no type for references to {datatype.kind.name.lower().rstrip('2')}s")
+
+
+def _integer(datatype: FixedPoint | Bitfield | Time) -> ElementForm:
+    if (dtype := integer_dtype(datatype)) is not None:
+        return ElementForm(dtype, True)
+    if datatype.nbytes > 8:
+        raise Unrepresentable(f"Zarr has no type for integers of {datatype.nbytes} bytes")
+    width = next(width for width in (1, 2, 4, 8) if width >= datatype.nbytes)
+    signed = isinstance(datatype, FixedPoint) and datatype.signed
+    return ElementForm(np.dtype(f"<{'i' if signed else 'u'}{width}"), False)
+
+
+def _float(datatype: FloatingPoint) -> ElementForm:
+    dtype = float_dtype(datatype)
+    if dtype is not None and dtype.itemsize <= 8:
+        return ElementForm(dtype, True)
+    if datatype.normalization is Normalization.IMPLIED:
+        for name, (exponent_nbits, mantissa_nbits) in _EXPONENTS.items():
+            bias = (1 << exponent_nbits - 1) - 1
+            fits_range = datatype.exponent_nbits <= exponent_nbits and datatype.exponent_bias <= bias
+            if fits_range and datatype.mantissa_nbits <= mantissa_nbits:
+                return ElementForm(np.dtype(f"<{name}"), False)
+    raise Unrepresentable(
+        f"Zarr has no type for floating-point numbers of {datatype.nbytes} bytes with {datatype.mantissa_nbits} bits "
+        f"of mantissa and {datatype.exponent_nbits} of exponent"
+    )
+
+
+def _complex(part: ElementForm) -> ElementForm:
+    if part.dtype.itemsize == 2:
+        return ElementForm(np.dtype("<c8"), False)
+    order = part.dtype.byteorder
+    return ElementForm(np.dtype(f"c{2 * part.dtype.itemsize}").newbyteorder(order), part.is_plain)
+
+
+def _opaque(datatype: Opaque) -> ElementForm:
+    """Opaque bytes; h5py tags dates and times, for which HDF5 has no type, with numpy's name for them."""
+    if datatype.tag.startswith(_NUMPY_TAG):
+        try:
+            dtype = np.dtype(datatype.tag.removeprefix(_NUMPY_TAG))
+        except (TypeError, ValueError):
+            dtype = np.dtype("V")
+        if dtype.kind in "mM" and dtype.itemsize == datatype.nbytes:
+            return ElementForm(dtype, True)
+    return ElementForm(np.dtype(f"V{datatype.nbytes}"), True)
+
+
+def _compound(datatype: Compound) -> ElementForm:
+    if (pair := _complex_pair(datatype)) is not None:
+        return pair
+    forms = [(member, interpret_element(member.datatype)) for member in datatype.members]
+    if not forms:
+        raise Unrepresentable("Zarr has no type for records without members")
+    for member, form in forms:
+        if form.shape:
+            raise Unrepresentable(f"Zarr has no type for records with an array in them (member {member.name!r})")
+        if form.dtype.hasobject:
+            what = "references" if isinstance(member.datatype, Reference) else "text of variable length"
+            raise Unrepresentable(f"Zarr has no type for records with {what} in them (member {member.name!r})")
+    # A reader of today takes records of big-endian numbers for little-endian ones: they are not plain.
+    packed = np.dtype([(member.name, form.dtype.newbyteorder("<")) for member, form in forms])
+    is_plain = all(form.is_plain and form.dtype == form.dtype.newbyteorder("<") for _, form in forms)
+    ends = [(member.byte_offset, member.byte_offset + form.dtype.itemsize) for member, form in forms]
+    if not is_plain or any(end > start for (_, end), (start, _) in pairwise(ends)):
+        return ElementForm(packed, False)
+    return ElementForm(_with_gaps(datatype, forms), True)
+
+
+def _with_gaps(datatype: Compound, forms: list[Any]) -> np.dtype[Any]:
+    """Return the structured type whose fields follow each other, the gaps between members being fields of their own."""
+    fields: list[tuple[str, Any]] = []
+    position = 0
+    for member, form in forms:
+        if member.byte_offset > position:
+            fields.append((f"_gap{len(fields)}", f"V{member.byte_offset - position}"))
+        fields.append((member.name, form.dtype))
+        position = member.byte_offset + form.dtype.itemsize
+    if datatype.nbytes > position:
+        fields.append((f"_gap{len(fields)}", f"V{datatype.nbytes - position}"))
+    return np.dtype(fields)
+
+
+def _complex_pair(datatype: Compound) -> ElementForm | None:
+    """Return the form of a compound of two equal floats that h5py and others write for complex numbers."""
+    if tuple(member.name for member in datatype.members) not in _COMPLEX_NAMES:
+        return None
+    real, imaginary = datatype.members
+    if not isinstance(real.datatype, FloatingPoint) or real.datatype != imaginary.datatype:
+        return None
+    form = interpret_element(real.datatype)
+    width = form.dtype.itemsize
+    is_packed = (real.byte_offset, imaginary.byte_offset, datatype.nbytes) == (0, width, 2 * width)
+    return _complex(form) if is_packed and form.is_plain and width > 2 else None

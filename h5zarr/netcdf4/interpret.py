@@ -1,0 +1,100 @@
+"""From a scanned file to a `Tree`: what its groups, datasets and attributes mean to a netCDF user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import H5ZarrError, Problem, Unrepresentable
+from h5zarr.hdf5.model import Attribute, ChunkedLayout, Dataset, H5File, SpaceKind, VirtualLayout
+from h5zarr.netcdf4.attribute_values import interpret_attribute
+from h5zarr.netcdf4.elements import ElementForm, interpret_element
+from h5zarr.netcdf4.elsewhere import Elsewhere, Nowhere
+from h5zarr.netcdf4.fill import fill_beyond, interpret_fill
+from h5zarr.netcdf4.model import NamedVariable, Naming
+from h5zarr.netcdf4.virtual import locate
+from h5zarr.tree import AttributeValue, HeldBytes, Storage, StoredChunks, Tree, TreeGroup, Variable
+
+_ALONE = Nowhere()
+_FETCH = "Put that file where the virtual dataset says, then try again."
+
+
+def interpret_file(file: H5File, naming: Naming, urls: Sequence[str], elsewhere: Elsewhere = _ALONE) -> Tree:
+    """Return the tree of a file whose names are known; `urls` has this file first, then those that it refers to.
+
+    A variable that cannot be expressed is left out, and named among the problems.
+    """
+    nodes: dict[str, TreeGroup | Variable] = {}
+    problems, warnings = list(file.problems), list(naming.problems)
+    for group in naming.groups:
+        nodes[group.path] = TreeGroup(attributes=_attributes(group.attributes, file))
+        for named in group.variables:
+            try:
+                nodes[named.path] = interpret_variable(named, elsewhere, warnings)
+            except H5ZarrError as error:
+                problems.append(Problem.from_error(named.path, error))
+    return Tree(nodes=nodes, sources=tuple(urls), problems=tuple(problems), warnings=tuple(warnings))
+
+
+def interpret_variable(named: NamedVariable, elsewhere: Elsewhere, warnings: list[Problem]) -> Variable:
+    """Return a dataset as a variable; raises Unrepresentable or Unsupported, with the reason.
+
+    Sources of a virtual dataset that are missing are told to `warnings`.
+    """
+    dataset, shape, dimensions = named.dataset, named.shape, named.dimensions
+    form = interpret_element(dataset.datatype)
+    name = named.path.rpartition("/")[2]
+    storage: Storage
+    if dataset.dataspace.kind is SpaceKind.NULL:
+        shape, dimensions, storage = (0,), (f"{name}_null",), HeldBytes(b"")
+        fill = None
+    else:
+        located = locate(named.file, dataset, form, elsewhere, shape)
+        storage = located.storage
+        is_short = shape != dataset.dataspace.shape
+        fill = _fill_of_short(dataset, form, storage) if is_short else interpret_fill(dataset, form)
+        warnings += [_missing(named.path, source) for source in located.missing]
+    return Variable(
+        dtype=form.dtype,
+        shape=shape + form.shape,
+        dimensions=dimensions + tuple(f"{name}_axis_{axis}" for axis in range(len(form.shape))),
+        storage=storage,
+        fill=fill,
+        attributes=_attributes(named.attributes, named.file),
+    )
+
+
+def _missing(path: str, source: str) -> Problem:
+    return Problem(path, "source", f"the source {source} is missing, and reads as the fill value", _FETCH)
+
+
+def _fill_of_short(dataset: Dataset, form: ElementForm, storage: Storage) -> npt.NDArray[Any] | None:
+    """Return the fill of a dataset that is shorter than its dimension, where netCDF reads fill beyond the end.
+
+    Zarr has one fill value for unwritten chunks inside and for what is beyond; so both must be the same, or there must
+    be nothing unwritten inside.
+    """
+    inside, beyond = interpret_fill(dataset, form), fill_beyond(dataset, form)
+    zero = np.zeros((), form.dtype)
+    same = (zero if inside is None else inside).tobytes() == (zero if beyond is None else beyond).tobytes()
+    is_virtual = isinstance(dataset.layout, VirtualLayout) and isinstance(storage, StoredChunks)
+    has_gaps = is_virtual or (isinstance(dataset.layout, ChunkedLayout) and not _is_full(dataset, dataset.layout))
+    if not same and has_gaps:
+        raise Unrepresentable(
+            f"unwritten values read as {inside}, those beyond the end of the dataset, up to the length of its "
+            f"dimension, as {beyond}; Zarr has one fill value for both"
+        )
+    return beyond
+
+
+def _is_full(dataset: Dataset, layout: ChunkedLayout) -> bool:
+    """True when every chunk is stored, and no chunk reaches over the end of the dataset."""
+    counts = [divmod(n, chunk) for n, chunk in zip(dataset.dataspace.shape, layout.chunk_shape, strict=True)]
+    return all(rest == 0 for _, rest in counts) and len(layout.chunks) == int(np.prod([count for count, _ in counts]))
+
+
+def _attributes(attributes: Mapping[str, Attribute], file: H5File) -> dict[str, AttributeValue]:
+    return {name: interpret_attribute(attribute, file) for name, attribute in attributes.items()}

@@ -1,0 +1,108 @@
+"""Waist 1: what a file says, whatever its format. Each format has an interpreter to a `Tree`; `encode` goes on there.
+
+Types are numpy's: numbers of either byte order, `bool`, `S` for strings of fixed length, `V` for opaque bytes,
+structured for records, datetime64, and `object` for text of any length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import Problem
+from h5zarr.io.steps import Step
+
+
+class StoredFilter(Protocol):
+    """A filter by its HDF5 number, with the parameters that it was given."""
+
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def values(self) -> tuple[int, ...]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredChunks:
+    """Values as they stand in files, chunk by chunk; a chunk without a row reads as fill.
+
+    `index` is (count, rank) coordinates in the chunk grid, in row-major order. `source` is the number of the file in
+    `Tree.sources`, one for all chunks or one for each. `filter_mask` has bit i set where filter i was skipped.
+    `element_nbytes` is the size of an element in the file, where it is not that of the variable's type.
+    """
+
+    chunk_shape: tuple[int, ...]
+    index: npt.NDArray[np.int64]
+    address: npt.NDArray[np.int64]
+    nbytes: npt.NDArray[np.int64]
+    filter_mask: npt.NDArray[np.uint32] | None = None
+    filters: tuple[StoredFilter, ...] = ()
+    source: int | npt.NDArray[np.int32] = 0
+    element_nbytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldBytes:
+    """Values that were found among the metadata: all of them, unfiltered, in row-major order."""
+
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ConvertedValues:
+    """Values that are not in the file as readers see them: `read` returns them, of the variable's shape and type.
+
+    `nbytes` is about what they take, known before they are read; `source` is the number of the file that is read.
+    Where a codec can do the same to each chunk, `stored` has the chunks and `codec` is its Zarr metadata.
+    """
+
+    read: Callable[[], Step[npt.NDArray[Any]]]
+    nbytes: int
+    source: int = 0
+    stored: StoredChunks | None = None
+    codec: Mapping[str, Any] | None = None
+
+
+Storage: TypeAlias = StoredChunks | HeldBytes | ConvertedValues
+
+AttributeValue: TypeAlias = str | npt.NDArray[Any] | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"]
+"""Text; numbers or records of any shape; or sequences and records of such, where numpy has no type for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Variable:
+    """An array. `fill` is one element, what unwritten space reads as; None is the type's zero."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    dimensions: tuple[str, ...]
+    storage: Storage
+    fill: npt.NDArray[Any] | None = None
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TreeGroup:
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tree:
+    """Groups and variables by path, parents before children; the root is "/".
+
+    `sources` are the URLs that chunks refer to, the file itself first. `problems` name what is left out, `warnings`
+    what is there but not all that it was.
+    """
+
+    nodes: Mapping[str, TreeGroup | Variable]
+    sources: tuple[str, ...]
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
