@@ -23,6 +23,20 @@ class SourceError(H5ZarrError):
     remedy = "Check the URL, the credentials and the network, then try again."
 
 
+class OutputError(H5ZarrError):
+    """Output could not be written. Carries where it was to go, safe to show; nothing, or what was there, is there."""
+
+    kind = "output"
+    remedy = "Choose another place for the output, then try again."
+
+    def __init__(self, path: str, what: str, *, remedy: str | None = None) -> None:
+        self.path = path
+        if remedy is not None:
+            self.remedy = remedy
+        super().__init__(f"{path}: {what}")
+        self.add_note(self.remedy)
+
+
 class MalformedFile(H5ZarrError):
     """The file breaks its own format. Carries the byte address where that was seen, when there is one."""
 

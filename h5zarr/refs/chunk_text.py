@@ -1,0 +1,104 @@
+"""The references of an array's chunks as JSON text, in bulk.
+
+A slab of rows is a matrix of bytes in which all rows have the same layout. What is the same for every row is written
+once, numbers are put into their columns, and blanks are taken out of the finished slab. There is no Python loop over
+chunks: a million take less than a tenth of a second, and the memory of a slab.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.hierarchy import Manifest
+from h5zarr.refs.digits import BLANK, Column, digit_groups, group_widths
+
+# Fits the second-level cache of common processors: half and double this are as fast, eight times is slower.
+SLAB_NBYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Number:
+    """A column of numbers, and where the groups of their digits stand in a row: the last digits first."""
+
+    values: Column
+    widths: tuple[int, ...]
+    starts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How a row is made up. `template` has the text that all rows share, and blanks for the rest."""
+
+    template: bytes
+    numbers: tuple[_Number, ...]
+    url_start: int
+
+
+def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[str]) -> Iterator[bytes]:
+    r"""Yield the entries of all chunks that are referred to: `,\n"key":["url",address,nbytes]` for each.
+
+    A chunk's key is its coordinates with `key_parts` before, between and behind them.
+    """
+    if not manifest.count:
+        return
+    texts = [json.dumps(url).encode() for url in urls]
+    table = np.array(texts)
+    sources = manifest.source if isinstance(manifest.source, np.ndarray) else None
+    layout = _plan(key_parts, manifest, texts[int(manifest.source)] if sources is None else BLANK * table.itemsize)
+    for first, rows in _slabs(layout, manifest.count):
+        part = slice(first, first + len(rows))
+        if sources is not None:
+            _set(rows, layout.url_start, table[sources[part]])
+        for number in layout.numbers:
+            groups = digit_groups(number.values[part], number.widths)
+            for start, group in zip(number.starts, groups, strict=True):
+                _set(rows, start, group)
+        yield rows.tobytes().replace(BLANK, b"")
+
+
+def _plan(key_parts: Sequence[str], manifest: Manifest, url: bytes) -> _Layout:
+    """Return the layout of a row, with `url` or room for it, and room for the largest number in each column."""
+    before = [json.dumps(part)[1:-1].encode() for part in key_parts]
+    template = bytearray(b',\n"')
+    numbers = []
+
+    def add(values: Column) -> None:
+        if int(values.min()) < 0:
+            raise ValueError("a chunk's coordinates, address and size are not negative")
+        widths = group_widths(int(values.max()))
+        end = len(template) + sum(widths)
+        numbers.append(_Number(values, widths, tuple(end - sum(widths[: i + 1]) for i in range(len(widths)))))
+        template.extend(BLANK * sum(widths))
+
+    for axis, text in enumerate(before[:-1]):
+        template += text
+        add(manifest.index[:, axis])
+    template += before[-1] + b'":['
+    url_start = len(template)
+    template += url + b","
+    add(manifest.address)
+    template += b","
+    add(manifest.nbytes)
+    template += b"]"
+    return _Layout(bytes(template), tuple(numbers), url_start)
+
+
+def _slabs(layout: _Layout, count: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
+    """Yield the number of a slab's first row, and the slab: one matrix, used again and again."""
+    width = len(layout.template)
+    height = min(count, max(1, SLAB_NBYTES // width))
+    matrix = np.empty((height, width), np.uint8)
+    matrix[:] = np.frombuffer(layout.template, np.uint8)
+    for first in range(0, count, height):
+        yield first, matrix[: min(height, count - first)]
+
+
+def _set(rows: npt.NDArray[np.uint8], start: int, texts: npt.NDArray[np.generic]) -> None:
+    """Put `texts`, one for each row, into the rows from byte `start` on."""
+    field = np.dtype({"names": ["text"], "formats": [texts.dtype], "offsets": [start], "itemsize": rows.shape[1]})
+    rows.view(field)["text"][:, 0] = texts

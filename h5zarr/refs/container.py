@@ -1,0 +1,82 @@
+"""The reference JSON: a container of keys, each with a text, the bytes of a chunk, or where those are.
+
+Everything is ASCII and one entry stands on a line. There are neither templates, which take readers minutes, nor
+generators, which readers ignore; so braces in names and URLs mean nothing to any reader.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from h5zarr.hierarchy import Json, Manifest
+from h5zarr.refs.chunk_text import encode_chunk_entries
+from h5zarr.refs.provenance import Provenance
+
+_BLOCK_NBYTES = 1 << 20
+
+
+class Sink(Protocol):
+    """What is written to: a binary file, or anything else that takes bytes."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+def dump(value: Json) -> str:
+    """Return `value` as compact JSON, in the order of its keys. NaN and infinities are Python's words for them."""
+    return json.dumps(value, separators=(",", ":"))
+
+
+def escape(text: str) -> bytes:
+    """Return `text` as it stands inside the quotes of a JSON string."""
+    return json.dumps(text)[1:-1].encode()
+
+
+def write_container(provenance: Provenance, entries: Iterable[bytes], out: Sink) -> None:
+    """Write a container of `entries`, each of which is one or more whole entries that begin with a comma and a newline.
+
+    They are written as they come, in blocks of about a megabyte.
+    """
+    head = f'{{"version":1,\n"h5zarr":{dump(provenance.to_json())},\n"refs":{{'.encode()
+    blocks = _gather(entries)
+    out.write(head + next(blocks, b"").removeprefix(b","))
+    for block in blocks:
+        out.write(block)
+    out.write(b"\n}}\n")
+
+
+def text_entry(key: str, *parts: bytes) -> bytes:
+    """Return an entry whose value is text, given in escaped parts."""
+    return b"".join((b',\n"', escape(key), b'":"', *parts, b'"'))
+
+
+def chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[str]) -> Iterator[bytes]:
+    """Yield the entries of an array's chunks: first those that are referred to, then those that are inline, each in
+    row-major order. A chunk's key is its coordinates with `key_parts` before, between and behind them.
+    """
+    yield from encode_chunk_entries(key_parts, manifest, urls)
+    yield from _inline_entries(key_parts, manifest.inline)
+
+
+def _inline_entries(key_parts: Sequence[str], inline: Mapping[tuple[int, ...], bytes]) -> Iterator[bytes]:
+    for index in sorted(inline):
+        pieces = [part + str(number) for part, number in zip(key_parts[:-1], index, strict=True)]
+        # Base64 even for plain text: a chunk may happen to begin with the word that announces base64.
+        yield text_entry("".join(pieces) + key_parts[-1], b"base64:", b64encode(inline[index]))
+
+
+def _gather(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield `blocks` joined to blocks of about a megabyte: small writes cost more than small joins."""
+    waiting: list[bytes] = []
+    nbytes = 0
+    for block in blocks:
+        waiting.append(block)
+        nbytes += len(block)
+        if nbytes >= _BLOCK_NBYTES:
+            yield b"".join(waiting)
+            waiting.clear()
+            nbytes = 0
+    if waiting:
+        yield b"".join(waiting)

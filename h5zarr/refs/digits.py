@@ -1,0 +1,62 @@
+"""Decimal numbers as bytes, whole columns at a time."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+BLANK = b"\0"
+"""Stands where a number has no digit. It occurs in no JSON text, so that it can be taken out afterwards."""
+
+Column: TypeAlias = npt.NDArray[np.integer[Any]]
+
+_GROUP = 4
+_STEP = 10**_GROUP
+_TYPES = {1: "u1", 2: "u2", 3: "V3", 4: "u4"}  # for each number of digits, what numpy copies in one go
+
+
+def group_widths(largest: int) -> tuple[int, ...]:
+    """Return the widths of the groups of digits that numbers up to `largest` are written in, the last digits first."""
+    full, rest = divmod(len(str(largest)), _GROUP)
+    return (_GROUP,) * full + ((rest,) if rest else ())
+
+
+def group_type(width: int) -> str:
+    """Return the numpy type of a group of `width` digits."""
+    return _TYPES[width]
+
+
+def digit_groups(numbers: Column, widths: tuple[int, ...]) -> list[npt.NDArray[Any]]:
+    """Return the digits of non-negative `numbers`, a column for each group, the last digits first.
+
+    Leading zeros are blank, and zero is one digit.
+    """
+    columns = []
+    for place, width in enumerate(widths):
+        texts = _group_texts(width, place == 0)
+        if place == len(widths) - 1:
+            columns.append(texts[numbers])
+        else:
+            higher = numbers // _STEP
+            # The second half of the table keeps leading zeros: they are inside a number when digits stand before them.
+            columns.append(texts[numbers - higher * _STEP + (higher > 0) * _STEP])
+            numbers = higher
+    return columns
+
+
+@cache
+def _group_texts(width: int, last: bool) -> npt.NDArray[Any]:
+    """Return the texts of a group: first those of a number that begins here, then those with zeros in front."""
+    count = 10**width
+    values = np.arange(count)
+    texts = np.zeros((2, count, width), np.uint8)
+    for place in range(width):
+        column = width - 1 - place
+        texts[1, :, column] = values // 10**place % 10 + ord("0")
+        texts[0, :, column] = texts[1, :, column]
+        if place or not last:
+            texts[0, values < 10**place, column] = 0
+    return texts.reshape(-1).view(_TYPES[width])

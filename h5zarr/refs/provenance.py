@@ -1,0 +1,43 @@
+"""What references were made of, and by what: it rides in the container, where readers ignore it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from h5zarr.hierarchy import Json
+from h5zarr.io.source import Identity
+from h5zarr.io.url import display_url
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """A file as it was when it was read. `url` may hold secrets: they are left out when it is written."""
+
+    url: str
+    identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The version of h5zarr, and the files that it read, in the order of the hierarchy's URLs.
+
+    There is no time of writing: the same input gives the same output, byte for byte.
+    """
+
+    version: str
+    sources: tuple[SourceState, ...] = ()
+
+    def to_json(self) -> Json:
+        """Return the version, and for each source what tells one state of it from another."""
+        return {"version": self.version, "sources": [_encode_source(source) for source in self.sources]}
+
+
+def _encode_source(source: SourceState) -> Json:
+    identity = source.identity
+    known = {
+        "nbytes": identity.nbytes,
+        "etag": identity.etag,
+        "mtime": identity.mtime,
+        "version": identity.version,
+    }
+    return {"url": display_url(source.url), **{name: value for name, value in known.items() if value is not None}}
