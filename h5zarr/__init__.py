@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from h5zarr.scanning import scan
+    from h5zarr.translating import translate
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "scan"]
+__all__ = ["__version__", "scan", "translate"]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,4 +18,8 @@ def __getattr__(name: str) -> Any:
         from h5zarr.scanning import scan
 
         return scan
+    if name == "translate":
+        from h5zarr.translating import translate
+
+        return translate
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

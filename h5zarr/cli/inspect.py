@@ -1,33 +1,21 @@
-"""The command line: arguments, exit codes, and where output goes. What there is to say is said elsewhere.
-
-Imports of the package stand inside the functions, so that `h5zarr --help` answers at once.
-"""
+"""`h5zarr inspect`: show what a file holds."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from h5zarr import __version__
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, EXIT_CODES, add_storage_options, complain, write_lines
 
 if TYPE_CHECKING:
     from h5zarr.hdf5.model import H5File
     from h5zarr.inspect.view import View
     from h5zarr.io.log import RequestLog
 
-DONE, DONE_WITH_PROBLEMS, NOTHING = 0, 1, 2
 PIPE_WIDTH = 100  # columns, where there is no terminal to ask
 
-DESCRIPTION = "Read HDF5 and netCDF-4 metadata, near or far, without reading the data."
-EXIT_CODES = """\
-exit codes:
-  0  all done
-  1  done, but some of the file could not be read: see the problems at the end
-  2  nothing could be read, or the command line is wrong
-"""
 INSPECT_HELP = """\
 Show what a file holds: groups, dimensions, variables with type, shape and storage, attributes and links.
 
@@ -50,38 +38,6 @@ patterns:
 {EXIT_CODES}"""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code: 0 all done, 1 done with problems, 2 nothing done."""
-    try:
-        arguments = build_parser().parse_args(argv)
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else NOTHING
-    try:
-        code: int = arguments.command(arguments)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has seen enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
-    except KeyboardInterrupt:
-        return 130
-    return code
-
-
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands; `arguments.command` is the function to call."""
-    parser = argparse.ArgumentParser(
-        prog="h5zarr",
-        description=DESCRIPTION,
-        epilog=f"h5zarr COMMAND --help shows examples.\n\n{EXIT_CODES}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"h5zarr {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    add_inspect(commands)
-    return parser
-
-
 def add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the `inspect` command."""
     parser = commands.add_parser(
@@ -100,18 +56,6 @@ def add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="names in bold")
     add_storage_options(parser)
     parser.set_defaults(command=inspect)
-
-
-def add_storage_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of commands that open a URL."""
-    parser.add_argument(
-        "--storage-option",
-        action="append",
-        default=[],
-        type=_storage_option,
-        metavar="KEY=VALUE",
-        help="passed on to fsspec; VALUE is JSON if it can be, else text. May be repeated",
-    )
 
 
 def inspect(arguments: argparse.Namespace) -> int:
@@ -133,17 +77,6 @@ def inspect(arguments: argparse.Namespace) -> int:
     return DONE_WITH_PROBLEMS if file.problems else DONE
 
 
-def complain(url: str, message: str, remedy: str = "") -> int:
-    """Write an error to stderr and return the exit code for it."""
-    from h5zarr.inspect.escape import readable
-
-    message = message.removeprefix(f"{url}:").strip()
-    print(f"h5zarr: {readable(url)}: {readable(message)}", file=sys.stderr)
-    if remedy:
-        print(f"  {readable(remedy)}", file=sys.stderr)
-    return NOTHING
-
-
 def _show_text(arguments: argparse.Namespace, file: H5File, nbytes: int, log: RequestLog) -> bool:
     """Write the tree, the problems and the summary; return False, having written nothing, when nothing matches."""
     from h5zarr.inspect.report import problem_lines, summary
@@ -152,10 +85,10 @@ def _show_text(arguments: argparse.Namespace, file: H5File, nbytes: int, log: Re
     page = open_page(file, _view(arguments))
     if page.part.is_empty:
         return False
-    _write(render(page))
+    write_lines(render(page))
     if file.problems:
-        _write(("", *problem_lines(file.problems)))
-    _write(("", summary(file, nbytes, log)))
+        write_lines(("", *problem_lines(file.problems)))
+    write_lines(("", summary(file, nbytes, log)))
     return True
 
 
@@ -174,7 +107,7 @@ def _show_json(arguments: argparse.Namespace, file: H5File, nbytes: int, log: Re
     )
     if not (described["groups"] or described["datasets"] or described["datatypes"]):
         return False
-    _write((json.dumps(described, indent=2, allow_nan=False),))
+    write_lines((json.dumps(described, indent=2, allow_nan=False),))
     return True
 
 
@@ -195,31 +128,8 @@ def _view(arguments: argparse.Namespace) -> View:
     )
 
 
-def _write(lines: Iterable[str]) -> None:
-    """Write lines to stdout. What its encoding lacks is replaced: a report should not end at a letter."""
-    encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.writelines(_encodable(lines, encoding))
-
-
-def _encodable(lines: Iterable[str], encoding: str) -> Iterator[str]:
-    for line in lines:
-        yield line.encode(encoding, "replace").decode(encoding) + "\n"
-
-
 def _depth(text: str) -> int:
     depth = int(text) if text.isdecimal() else 0
     if depth < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of levels, 1 or more")
     return depth
-
-
-def _storage_option(text: str) -> tuple[str, Any]:
-    import json
-
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value

@@ -1,0 +1,51 @@
+"""The command line: arguments, exit codes, and where output goes. What there is to say is said elsewhere.
+
+Imports of the package stand inside the functions, so that `h5zarr --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from h5zarr import __version__
+from h5zarr.cli.common import DONE, EXIT_CODES, NOTHING
+from h5zarr.cli.inspect import add_inspect
+from h5zarr.cli.translate import add_translate
+
+DESCRIPTION = "Read HDF5 and netCDF-4 files as Zarr, near or far, without copying a byte."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code: 0 all done, 1 done with problems, 2 nothing done."""
+    try:
+        arguments = build_parser().parse_args(argv)
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else NOTHING
+    try:
+        code: int = arguments.command(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; `arguments.command` is the function to call."""
+    parser = argparse.ArgumentParser(
+        prog="h5zarr",
+        description=DESCRIPTION,
+        epilog=f"h5zarr COMMAND --help shows examples.\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"h5zarr {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    add_translate(commands)
+    add_inspect(commands)
+    return parser

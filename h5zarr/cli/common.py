@@ -1,0 +1,69 @@
+"""What the commands share: exit codes, storage options, and how to write to people."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+DONE, DONE_WITH_PROBLEMS, NOTHING = 0, 1, 2
+
+EXIT_CODES = """\
+exit codes:
+  0  all done
+  1  done, but some of the file could not be read or translated: see the problems at the end
+  2  nothing could be done, or the command line is wrong
+"""
+
+
+def add_storage_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add the options of commands that open a URL."""
+    parser.add_argument(
+        "--storage-option",
+        action="append",
+        default=[],
+        type=storage_option,
+        metavar="KEY=VALUE",
+        help="passed on to fsspec; VALUE is JSON if it can be, else text. May be repeated",
+    )
+
+
+def complain(url: str, message: str, remedy: str = "") -> int:
+    """Write an error to stderr, without what may be secret in the URL, and return the exit code for it."""
+    from h5zarr.inspect.escape import readable
+    from h5zarr.io.url import display_url
+
+    shown = display_url(url)
+    message = message.removeprefix(f"{shown}:").strip()
+    tell([f"h5zarr: {readable(shown)}: {readable(message)}", *([f"  {readable(remedy)}"] if remedy else [])])
+    return NOTHING
+
+
+def tell(lines: Iterable[str]) -> None:
+    """Write lines to stderr."""
+    encoding = sys.stderr.encoding or "utf-8"
+    sys.stderr.writelines(_encodable(lines, encoding))
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to stdout. What its encoding lacks is replaced: a report should not end at a letter."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.writelines(_encodable(lines, encoding))
+
+
+def _encodable(lines: Iterable[str], encoding: str) -> Iterator[str]:
+    for line in lines:
+        yield line.encode(encoding, "replace").decode(encoding) + "\n"
+
+
+def storage_option(text: str) -> tuple[str, Any]:
+    import json
+
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value

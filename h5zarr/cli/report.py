@@ -1,0 +1,85 @@
+"""What a translation says at its end: problems, warnings, and one line that sums it up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from h5zarr.errors import Problem
+from h5zarr.hierarchy import ArrayNode
+from h5zarr.inspect.escape import readable
+from h5zarr.inspect.quantities import counted, size
+from h5zarr.io.url import display_url
+from h5zarr.translating import Translation
+
+
+def report_lines(source: str, done: Translation, *, quiet: bool) -> Iterator[str]:
+    """Return all lines that people should see; only the problems if `quiet`."""
+    yield from problem_lines(source, done.problems)
+    if quiet:
+        return
+    yield from problem_lines(source, done.warnings, "warning: ")
+    if done.bare_dimensions:
+        names = ", ".join(readable(path.lstrip("/")) for path in done.bare_dimensions)
+        yield f"dimensions without a variable, which are no arrays: {names}"
+    yield summary(done)
+
+
+def problem_lines(source: str, problems: Sequence[Problem], prefix: str = "") -> Iterator[str]:
+    """Return each problem with source, path, what, and below it what to do, once for neighbours that share it."""
+    shown = readable(display_url(source))
+    for number, problem in enumerate(problems):
+        yield f"{prefix}{shown}:{readable(problem.path)}: {readable(problem.message)}"
+        following = problems[number + 1] if number + 1 < len(problems) else None
+        if problem.remedy and (following is None or following.remedy != problem.remedy):
+            yield f"  {readable(problem.remedy)}"
+
+
+def summary(done: Translation) -> str:
+    """Return one line: what was written, what it took."""
+    counts = count_up(done)
+    held = [
+        counted(counts["arrays"], "array"),
+        f"{counted(counts['chunks'], 'chunk')} referred to",
+        f"{size(counts['inlined_bytes'])} inlined in {counted(counts['inlined_arrays'], 'array')}",
+        counted(len(done.problems), "problem"),
+    ]
+    log = done.log
+    cost = [counted(log.rounds, "round"), counted(log.requests, "request")]
+    cost.append(f"{size(log.nbytes)} of {size(done.source_nbytes)}")
+    return f"{', '.join(held)} · {', '.join(cost)} · {done.seconds:.2f} s"
+
+
+def count_up(done: Translation) -> dict[str, int]:
+    """Return the numbers of arrays and chunks, and how much of them is inlined."""
+    arrays = [node for node in done.hierarchy.nodes.values() if isinstance(node, ArrayNode)]
+    inlined = [sum(map(len, array.manifest.inline.values())) for array in arrays if array.manifest.inline]
+    return {
+        "arrays": len(arrays),
+        "chunks": sum(array.manifest.count for array in arrays),
+        "referred_bytes": sum(int(np.sum(array.manifest.nbytes)) for array in arrays),
+        "inlined_arrays": len(inlined),
+        "inlined_bytes": sum(inlined),
+    }
+
+
+def describe_translation(source: str, done: Translation) -> dict[str, Any]:
+    """Return the report for machines."""
+    return {
+        "source": display_url(source),
+        "source_bytes": done.source_nbytes,
+        **count_up(done),
+        "problems": [_describe(problem) for problem in done.problems],
+        "warnings": [_describe(problem) for problem in done.warnings],
+        "dimensions_without_variable": list(done.bare_dimensions),
+        "rounds": done.log.rounds,
+        "requests": done.log.requests,
+        "bytes_read": done.log.nbytes,
+        "seconds": round(done.seconds, 6),
+    }
+
+
+def _describe(problem: Problem) -> dict[str, str]:
+    return {"path": problem.path, "kind": problem.kind, "message": problem.message, "remedy": problem.remedy}

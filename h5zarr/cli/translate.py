@@ -1,0 +1,153 @@
+"""`h5zarr translate`: write Zarr references for a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, EXIT_CODES, add_storage_options, complain, storage_option, tell
+
+if TYPE_CHECKING:
+    from h5zarr.translating import Options
+
+HELP = """\
+Write Zarr metadata and references to the chunks of a file, so that zarr, xarray and dask read it as if it were Zarr.
+
+Only metadata is read, and small arrays that are inlined. Every dataset is referred to, inlined, or named among the
+problems with the reason: never wrong values.
+"""
+EXAMPLES = f"""\
+examples:
+  h5zarr translate ocean.nc ocean.json                       references beside the file
+  h5zarr translate s3://bucket/ocean.nc ocean.json.zst --anon
+  h5zarr translate ocean.nc ocean.json --target-url s3://bucket/ocean.nc    scan here, refer there
+  h5zarr translate ocean.nc ocean.json --include 'sst' --include time --include l[ao][tn]
+  h5zarr translate ocean.nc ocean.json --group /forecast --exclude '*_bnds'
+  h5zarr translate ocean.nc - | jq '.refs | keys'            to standard output
+
+open them with:
+  xarray.open_dataset("reference://", engine="zarr", storage_options={{"fo": "ocean.json"}})
+  For files on http or s3 add "remote_protocol": "s3" and "remote_options": {{"asynchronous": True}}.
+
+patterns:
+  *, ? and [...] match within one name, ** any number of groups. A pattern without a leading slash matches at any depth;
+  one that matches a group matches all that is in it.
+
+{EXIT_CODES}"""
+
+
+def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the `translate` command."""
+    parser = commands.add_parser(
+        "translate",
+        help="write Zarr references for a file",
+        description=HELP,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("source", metavar="SOURCE", help="a path, or a URL that fsspec can open (https, s3, gs, ...)")
+    parser.add_argument(
+        "out", metavar="OUT", help="where to write: a path or URL, .gz and .zst compress, - is standard output"
+    )
+    part = parser.add_argument_group("what")
+    part.add_argument("--group", default="/", metavar="PATH", help="only this group, which becomes the root")
+    part.add_argument("--include", action="append", default=[], metavar="PATTERN", help="only these arrays")
+    part.add_argument("--exclude", action="append", default=[], metavar="PATTERN", help="not these arrays")
+    part.add_argument("--strict", action="store_true", help="write nothing if anything must be left out")
+    _add_form(parser.add_argument_group("how"))
+    reading = parser.add_argument_group("reading and reporting")
+    add_storage_options(reading)
+    reading.add_argument("--anon", action="store_true", help="read from the cloud without credentials")
+    reading.add_argument("--report", metavar="FILE", help="write what happened, as JSON; - is standard output")
+    reading.add_argument("--quiet", action="store_true", help="say nothing but problems")
+    parser.set_defaults(command=translate)
+
+
+def _add_form(form: argparse._ArgumentGroup) -> None:
+    form.add_argument("--target-url", metavar="URL", help="what the references refer to, if not SOURCE")
+    form.add_argument("--zarr-format", type=int, choices=(2, 3), default=3, help="version of the metadata (default 3)")
+    form.add_argument("--nz", action="store_true", help="declare the NZ-1.0 convention, and list what is against it")
+    form.add_argument(
+        "--inline-bytes",
+        type=_nbytes,
+        metavar="N",
+        help="carry arrays of up to N bytes in the references themselves; 0 for only what cannot be referred to "
+        "(default: small arrays, and coordinates up to some 10 kB)",
+    )
+    form.add_argument(
+        "--max-inline-bytes", type=_nbytes, metavar="N", help="all inlined arrays together (default 64 MiB)"
+    )
+    form.add_argument(
+        "--output-option",
+        action="append",
+        default=[],
+        type=storage_option,
+        metavar="KEY=VALUE",
+        help="as --storage-option, for OUT",
+    )
+
+
+def translate(arguments: argparse.Namespace) -> int:
+    """Write references, and say what happened."""
+    from h5zarr.cli.progress import Progress
+    from h5zarr.cli.report import describe_translation, problem_lines, report_lines
+    from h5zarr.errors import H5ZarrError
+    from h5zarr.refs.output import open_output
+    from h5zarr.translating import ProblemsFound
+    from h5zarr.translating import translate as run
+
+    try:
+        with Progress(arguments.source, is_shown=not arguments.quiet and sys.stderr.isatty()) as progress:
+            done = run(
+                arguments.source,
+                arguments.out,
+                storage_options=_source_options(arguments),
+                output_options=dict(arguments.output_option),
+                options=_options(arguments),
+                on_open=progress.watch,
+            )
+        if arguments.report:
+            with open_output(arguments.report) as sink:
+                sink.write(json.dumps(describe_translation(arguments.source, done), indent=2).encode() + b"\n")
+    except ProblemsFound as error:
+        tell(problem_lines(arguments.source, error.problems))
+        return complain(arguments.source, str(error), error.remedy)
+    except H5ZarrError as error:
+        return complain(arguments.source, str(error), error.remedy)
+    tell(report_lines(arguments.source, done, quiet=arguments.quiet))
+    return DONE_WITH_PROBLEMS if done.problems else DONE
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    from dataclasses import replace
+
+    from h5zarr.encode.options import Inlining
+    from h5zarr.selecting import Selection
+    from h5zarr.translating import Options
+
+    inlining = Inlining() if arguments.inline_bytes is None else Inlining.up_to(arguments.inline_bytes)
+    if arguments.max_inline_bytes is not None:
+        inlining = replace(inlining, total_nbytes=arguments.max_inline_bytes)
+    return Options(
+        selection=Selection(group=arguments.group, include=arguments.include, exclude=arguments.exclude),
+        inlining=inlining,
+        target_url=arguments.target_url,
+        zarr_format=arguments.zarr_format,
+        nz=arguments.nz,
+        strict=arguments.strict,
+    )
+
+
+def _source_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    from h5zarr.io.anonymous import anonymous_options
+
+    anonymous = anonymous_options(arguments.source) if arguments.anon else {}
+    return {**anonymous, **dict(arguments.storage_option)}
+
+
+def _nbytes(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes")
+    return int(text)

@@ -1,0 +1,22 @@
+"""Reading from the cloud without credentials: each file system has its own word for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "s3": {"anon": True},
+    "s3a": {"anon": True},
+    "gs": {"token": "anon"},
+    "gcs": {"token": "anon"},
+    "abfs": {"anon": True},
+    "abfss": {"anon": True},
+    "az": {"anon": True},
+    "adl": {"anon": True},
+}
+
+
+def anonymous_options(url: str) -> dict[str, Any]:
+    """Return the storage options for reading `url` without credentials; none where it needs none."""
+    last = url.rpartition("::")[2]
+    return dict(_OPTIONS.get(last.partition("://")[0].lower(), {}))

@@ -1,0 +1,125 @@
+"""Where the files are that another file names: beside it, on the same disk or server.
+
+What is near stays near and what is far stays far: a file from a server never makes this machine read its own files, nor
+ask another server.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+
+from h5zarr.errors import SourceError
+from h5zarr.io.reference_url import reference_url
+from h5zarr.io.url import find_local_path
+
+_LOCATION = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+://[^/?]*)([^?]*)(.*)", re.DOTALL)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
+_DRIVE = re.compile(r"[A-Za-z]:")
+
+
+class NotBeside(SourceError):
+    """A file names another one that is not to be looked for there."""
+
+    remedy = "Put that file beside the one that refers to it, and change the reference."
+
+
+def is_local(url: str) -> bool:
+    return find_local_path(url) is not None
+
+
+def local_candidates(url: str, name: str) -> list[str]:
+    """Return the paths at which the library looks for the HDF5 file that a local file calls `name`, in its order.
+
+    These are the path itself, if it is absolute; then, for its last component or the whole relative path, the directory
+    of the file that refers to it, the working directory, and the directory of that file with symbolic links resolved.
+    """
+    _check_name(name)
+    path = os.path.abspath(find_local_path(url) or url)
+    first = [os.path.normpath(name)] if os.path.isabs(name) else []
+    tail = os.path.basename(name) if os.path.isabs(name) else name
+    places = [os.path.dirname(path), os.getcwd(), os.path.dirname(os.path.realpath(path))]
+    return list(dict.fromkeys(first + [os.path.normpath(os.path.join(place, tail)) for place in places]))
+
+
+def raw_candidates(url: str, name: str) -> list[str]:
+    """Return the paths at which the raw file is looked for that a local file calls `name`.
+
+    The library looks in the working directory alone. That says little in a scheduled job, so the directory of the file
+    comes first.
+    """
+    _check_name(name)
+    path = os.path.abspath(find_local_path(url) or url)
+    if os.path.isabs(name):
+        return [os.path.normpath(name)]
+    places = [os.path.dirname(path), os.getcwd()]
+    return list(dict.fromkeys(os.path.normpath(os.path.join(place, name)) for place in places))
+
+
+def sibling_url(url: str, name: str) -> str:
+    """Return the URL of the file that the one at `url` calls `name`: beside it, with the same query.
+
+    Of an absolute path only the last component counts, as it does to the library where there is no such path. Raises
+    `NotBeside` for another URL, and for a path that leads out of the server or bucket.
+    """
+    _check_name(name)
+    links = url.split("::")
+    place = next((number for number, link in enumerate(links) if _has_path(link)), None)
+    match = _LOCATION.fullmatch(links[place]) if place is not None else None
+    if match is None or place is None:
+        raise NotBeside(f"there is nothing beside {links[0]!r} that could be called {name!r}")
+    if "::" in name or "\\" in name or _DRIVE.match(name):
+        raise NotBeside(f"{name!r} is no name of a file on a server")
+    tail = posixpath.basename(name) if name.startswith("/") else name
+    root, path, query = match.groups()
+    parts: list[str] = []
+    for part in [*posixpath.dirname(path).split("/"), *_quoted(tail, root).split("/")]:
+        if part == "..":
+            if not parts:
+                raise NotBeside(f"{name!r} leads out of the server or bucket of the file that names it")
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    links[place] = f"{root}/{'/'.join(parts)}{query}"
+    return "::".join(links)
+
+
+def sibling_reference(url: str, reference: str, other: str, name: str) -> str:
+    """Return what stands in references for the file at `other`, which the one at `url` calls `name`.
+
+    Where something else than its own URL stands for the file that refers to it, `reference`, the other one has the same
+    position relative to that.
+    """
+    own, _ = reference_url(other)
+    if reference == reference_url(url)[0]:
+        return own
+    if is_local(other):
+        name = os.path.relpath(other, os.path.dirname(os.path.abspath(find_local_path(url) or url)))
+    if is_local(reference):
+        return os.path.normpath(os.path.join(os.path.dirname(reference), name))
+    try:
+        return sibling_url(reference, name)
+    except NotBeside:
+        return own
+
+
+def _check_name(name: str) -> None:
+    if not name or "\0" in name:
+        raise NotBeside(f"{name!r} is no name of a file")
+    if _URL.match(name):
+        raise NotBeside(f"{name!r} is a URL, which is not followed: the file may be anywhere")
+
+
+def _has_path(link: str) -> bool:
+    match = _LOCATION.fullmatch(link)
+    return match is not None and bool(match[2])
+
+
+def _quoted(name: str, root: str) -> str:
+    """Return a name as it stands in a URL: with percent signs in those of web servers, else as it is."""
+    if not root.startswith(("http://", "https://")):
+        return name
+    from urllib.parse import quote  # needed by few, and start-up time is paid by all
+
+    return quote(name, safe="/~!$&'()*+,;=@")

@@ -1,0 +1,271 @@
+"""The mappings of a virtual dataset made definite: names spelled out, sources looked up, selections with an end.
+
+Where a selection has no end, the extent of the virtual dataset follows from what its sources have, and what stands in
+the file may be older. This follows the library's default view: as far as the last available value, and numbered
+sources up to the first that is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import TypeVar
+
+from h5zarr.errors import H5ZarrError, MalformedFile, SourceError, Unsupported
+from h5zarr.hdf5.model import Dataset, H5File, SoftLink, VirtualLayout, VirtualMapping
+from h5zarr.hdf5.selection import RegularSelection
+from h5zarr.netcdf4.elsewhere import Elsewhere
+from h5zarr.netcdf4.links import DeadEnd, follow
+from h5zarr.netcdf4.regions import (
+    Axis,
+    Region,
+    check_inside,
+    find_unlimited,
+    limited_axis,
+    reach_of,
+    resolve_selection,
+    unlimited_axis,
+)
+
+T = TypeVar("T")
+MOST_LEVELS = 16  # virtual datasets of virtual datasets
+_MOST_NUMBERED = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """A region of a virtual dataset, and the region of another dataset that it shows, element by element."""
+
+    file: H5File
+    dataset: Dataset
+    source_shape: tuple[int, ...]
+    source: Region
+    virtual: Region
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mappings:
+    """The true shape of a virtual dataset, its parts in the file's order, and the sources that are not there.
+
+    Where parts overlap the later one is seen; what no part covers reads as the fill value.
+    """
+
+    shape: tuple[int, ...]
+    parts: tuple[Part, ...]
+    missing: tuple[str, ...] = ()
+
+
+def resolve_mappings(file: H5File, dataset: Dataset, elsewhere: Elsewhere, levels: int = MOST_LEVELS) -> Mappings:
+    """Return the mappings of a virtual dataset. Raises where the library could not read all of them either."""
+    assert isinstance(dataset.layout, VirtualLayout)
+    if levels == 0:
+        raise Unsupported(f"more than {MOST_LEVELS} virtual datasets show one another")
+    return _Resolving(file, dataset, elsewhere, levels).all(dataset.layout)
+
+
+def settle_virtual(file: H5File, elsewhere: Elsewhere) -> H5File:
+    """Return the file with virtual datasets as the library shows them: with the extent that their sources give them.
+
+    Their fill value is shown even where it says that it is never written. A dataset whose sources cannot be read stays
+    as it is.
+    """
+    changed = {
+        address: _settle(file, found, elsewhere)
+        for address, found in file.objects.items()
+        if isinstance(found, Dataset) and isinstance(found.layout, VirtualLayout)
+    }
+    return replace(file, objects={**file.objects, **changed}) if changed else file
+
+
+def _settle(file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> Dataset:
+    dataset = replace(dataset, fill=replace(dataset.fill, write_time=None))
+    if not _is_unlimited(dataset):
+        return dataset
+    try:
+        shape = resolve_mappings(file, dataset, elsewhere).shape
+    except H5ZarrError:
+        return dataset  # the same error names the problem when the values are asked for
+    return replace(dataset, dataspace=replace(dataset.dataspace, shape=shape))
+
+
+def _is_unlimited(dataset: Dataset) -> bool:
+    layout = dataset.layout
+    return isinstance(layout, VirtualLayout) and any(
+        find_unlimited(mapping.virtual_selection) is not None for mapping in layout.mappings
+    )
+
+
+class _Resolving:
+    """Mappings on their way: parts whose virtual region is known, and how far they reach."""
+
+    def __init__(self, file: H5File, dataset: Dataset, elsewhere: Elsewhere, levels: int) -> None:
+        self._file, self._dataset, self._elsewhere, self._levels = file, dataset, elsewhere, levels
+        self._checked: set[int] = set()
+        self._missing: dict[str, None] = {}
+        self._reach: dict[int, int] = {}  # along axes that have no end
+
+    def all(self, layout: VirtualLayout) -> Mappings:
+        # The whole extent may be meant by a selection, and is not known before the others have been looked at.
+        drafts = [draft for mapping in layout.mappings for draft in self._drafts(mapping)]
+        shape = list(self._dataset.dataspace.shape)
+        for axis, reach in self._reach.items():
+            shape[axis] = max(reach, _least_extent(layout, axis))
+        parts = tuple([self._part(draft, tuple(shape)) for draft in drafts])
+        return Mappings(shape=tuple(shape), parts=parts, missing=tuple(self._missing))
+
+    def _drafts(self, mapping: VirtualMapping) -> Iterable[_Draft]:
+        axis, source_axis = find_unlimited(mapping.virtual_selection), find_unlimited(mapping.source_selection)
+        numbered = is_numbered(mapping.source_file) or is_numbered(mapping.source_dataset)
+        if numbered != (axis is not None and source_axis is None) or (axis is None and source_axis is not None):
+            raise MalformedFile(f"the mapping to {mapping.source_file!r} has an end on one side only")
+        if axis is None:
+            yield from self._limited(mapping)
+        elif numbered:
+            yield from self._numbered(mapping, axis)
+        else:
+            assert source_axis is not None
+            yield from self._unlimited(mapping, axis, source_axis)
+
+    def _limited(self, mapping: VirtualMapping) -> Iterable[_Draft]:
+        found = self._open(mapping)
+        if found is None:
+            self._note_missing(mapping)
+            return
+        yield _Draft(found, mapping, resolve_selection(mapping.source_selection, self._shape(*found)), None)
+
+    def _unlimited(self, mapping: VirtualMapping, axis: int, source_axis: int) -> Iterable[_Draft]:
+        """A source that may grow: as much of the virtual selection as the source has slices now."""
+        self._reach.setdefault(axis, 0)
+        found = self._open(mapping)
+        if found is None:
+            self._note_missing(mapping)
+            return
+        source, virtual = mapping.source_selection, mapping.virtual_selection
+        assert isinstance(source, RegularSelection)
+        assert isinstance(virtual, RegularSelection)
+        shape = self._shape(*found)
+        if len(shape) != len(source.start):
+            raise MalformedFile(f"a selection of rank {len(source.start)} in an array of rank {len(shape)}")
+        taken = unlimited_axis(source, source_axis, shape[source_axis])
+        shown = unlimited_axis(virtual, axis, 0).first(taken.length) if taken.length else None
+        if shown is None:
+            return
+        self._reach[axis] = max(self._reach[axis], shown.stop)
+        yield _Draft(found, mapping, _with_axis(source, source_axis, taken), _with_axis(virtual, axis, shown))
+
+    def _numbered(self, mapping: VirtualMapping, axis: int) -> Iterable[_Draft]:
+        """One source for each block, until the first that is missing."""
+        virtual = mapping.virtual_selection
+        assert isinstance(virtual, RegularSelection)
+        self._reach.setdefault(axis, 0)
+        start, stride, block = virtual.start[axis], virtual.stride[axis], virtual.block[axis]
+        if block is None:
+            raise MalformedFile("a block without an end is mapped to numbered sources")
+        for number in count():
+            found = self._open(mapping, number)
+            if found is None:
+                return
+            if number >= _MOST_NUMBERED:
+                raise Unsupported(f"more than {_MOST_NUMBERED} sources in {mapping.source_file!r}")
+            one = replace(
+                virtual, start=_at(virtual.start, axis, start + number * stride), count=_at(virtual.count, axis, 1)
+            )
+            region = Region(tuple(limited_axis(one, number) for number in range(len(one.start))))
+            self._reach[axis] = max(self._reach[axis], start + number * stride + block)
+            yield _Draft(found, mapping, resolve_selection(mapping.source_selection, self._shape(*found)), region)
+
+    def _open(self, mapping: VirtualMapping, number: int | None = None) -> tuple[H5File, Dataset] | None:
+        """Return the source of a mapping and the file that holds it; None where either is missing."""
+        name = spell(mapping.source_file, number)
+        file = self._elsewhere.find(self._file, name)
+        if file is None:
+            return None
+        link = SoftLink("", "/" + spell(mapping.source_dataset, number))
+        try:
+            found = follow(link, file.root, file, self._elsewhere.links)
+        except DeadEnd as end:
+            if end.kind == "source":
+                raise SourceError(f"{mapping.source_dataset!r} in {name!r}: {end}") from None
+            return None
+        if not isinstance(found.target, Dataset):
+            raise MalformedFile(f"{mapping.source_dataset!r} in {name!r} is no dataset that can be read")
+        return found.file, found.target
+
+    def _shape(self, file: H5File, dataset: Dataset) -> tuple[int, ...]:
+        """Return the extent of a source. If it is virtual itself, the library takes the one that its file states."""
+        shape = dataset.dataspace.shape
+        if _is_unlimited(dataset) and id(dataset) not in self._checked:
+            self._checked.add(id(dataset))
+            now = resolve_mappings(file, dataset, self._elsewhere, self._levels - 1).shape
+            if now != shape:
+                raise Unsupported(
+                    f"a source is virtual, and its shape was {shape} when it was written but is {now} now"
+                )
+        return shape
+
+    def _part(self, draft: _Draft, shape: tuple[int, ...]) -> Part:
+        virtual = draft.virtual or resolve_selection(draft.mapping.virtual_selection, shape)
+        check_inside(virtual, shape)
+        if virtual.count != draft.source.count:
+            what = f"{virtual.count} elements are mapped to {draft.source.count} of {draft.mapping.source_dataset!r}"
+            raise MalformedFile(f"{what} in {draft.mapping.source_file!r}")
+        file, dataset = draft.found
+        source_shape = self._shape(file, dataset)
+        return Part(file=file, dataset=dataset, source_shape=source_shape, source=draft.source, virtual=virtual)
+
+    def _note_missing(self, mapping: VirtualMapping) -> None:
+        self._missing[f"{spell(mapping.source_dataset)!r} in {spell(mapping.source_file)!r}"] = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Draft:
+    found: tuple[H5File, Dataset]
+    mapping: VirtualMapping
+    source: Region
+    virtual: Region | None
+
+
+def _least_extent(layout: VirtualLayout, axis: int) -> int:
+    """Return how far the selections that have an end along an axis reach: an extent is never less."""
+    ends = [
+        reach_of(mapping.virtual_selection, axis)
+        for mapping in layout.mappings
+        if find_unlimited(mapping.virtual_selection) != axis
+    ]
+    return max(ends, default=0)
+
+
+def _with_axis(selection: RegularSelection, axis: int, made: Axis) -> Region:
+    """Return the region of a selection that has no end along one axis, which `made` has."""
+    axes = range(len(selection.start))
+    return Region(tuple(made if number == axis else limited_axis(selection, number) for number in axes))
+
+
+def _at(values: tuple[T, ...], axis: int, value: T) -> tuple[T, ...]:
+    return (*values[:axis], value, *values[axis + 1 :])
+
+
+_SPECIFIER = re.compile(r"%(.?)")
+
+
+def is_numbered(name: str) -> bool:
+    """True for a name that has the number of a block in it."""
+    return any(letter == "b" for letter in _SPECIFIER.findall(name))
+
+
+def spell(name: str, number: int | None = None) -> str:
+    """Return a name with its specifiers replaced: %b by the number of a block, %% by a percent sign.
+
+    Without a number %b stays. Raises where there is any other specifier: the library cannot read such a name.
+    """
+
+    def replacement(found: re.Match[str]) -> str:
+        if found[1] == "%":
+            return "%"
+        if found[1] != "b":
+            raise MalformedFile(f"the source name {name!r} has an unknown specifier {found[0]!r}")
+        return "%b" if number is None else str(number)
+
+    return _SPECIFIER.sub(replacement, name)

@@ -1,0 +1,182 @@
+"""Virtual datasets: which chunks of which files they show.
+
+A virtual dataset can be referred to where its parts are boxes that fit one grid of chunks, and the sources store these
+chunks alike. Any other is put together from its sources, and inlined.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+
+from h5zarr.errors import H5ZarrError
+from h5zarr.hdf5.model import Dataset, ExternalLayout, H5File, VirtualLayout
+from h5zarr.io.steps import Step
+from h5zarr.netcdf4.assembling import assemble, check_convertible
+from h5zarr.netcdf4.elements import TEXT, ElementForm
+from h5zarr.netcdf4.elsewhere import Elsewhere
+from h5zarr.netcdf4.external import interpret_external
+from h5zarr.netcdf4.mappings import Mappings, Part, resolve_mappings
+from h5zarr.netcdf4.pieces import (
+    Piece,
+    are_alike,
+    common_chunk,
+    cut_chunks,
+    is_run,
+    join_chunks,
+    match_axes,
+    overlap,
+    pick_chunks,
+)
+from h5zarr.netcdf4.storage import interpret_storage
+from h5zarr.tree import ConvertedValues, Storage, StoredChunks
+
+_TEXT_NBYTES = 64  # a guess at what one text takes
+Known: TypeAlias = dict[int, StoredChunks | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Located:
+    """Where the values of a dataset are, and the sources of a virtual one that are missing: there it reads as fill."""
+
+    storage: Storage
+    missing: tuple[str, ...] = ()
+
+
+def locate(file: H5File, dataset: Dataset, form: ElementForm, elsewhere: Elsewhere, shown: tuple[int, ...]) -> Located:
+    """Return where the values of any dataset are, in this file or in others; see `interpret_virtual`."""
+    if isinstance(dataset.layout, VirtualLayout):
+        return interpret_virtual(file, dataset, form, elsewhere, shown)
+    if isinstance(dataset.layout, ExternalLayout):
+        return Located(interpret_external(file, dataset, form, elsewhere))
+    return Located(interpret_storage(file, dataset, form, elsewhere.number_of(file)))
+
+
+def interpret_virtual(
+    file: H5File, dataset: Dataset, form: ElementForm, elsewhere: Elsewhere, shown: tuple[int, ...] | None = None
+) -> Located:
+    """Return where the values are.
+
+    `shown` is the shape that readers see, where it is larger than the dataset's: there chunks must not reach over its
+    end. Raises where a source cannot be read, or its values cannot be converted.
+    """
+    mappings = resolve_mappings(file, dataset, elsewhere)
+    if form.is_plain and mappings.shape:
+        stored = _Referring(dataset, form, elsewhere, shown or mappings.shape).refer(mappings)
+        if stored is not None:
+            return Located(stored, mappings.missing)
+    check_convertible(mappings, dataset)
+    element_nbytes = _TEXT_NBYTES if form.dtype == TEXT else form.dtype.itemsize
+    converted = ConvertedValues(
+        read=lambda: _read(mappings, file, dataset, elsewhere),
+        nbytes=prod(mappings.shape + form.shape) * element_nbytes,
+    )
+    return Located(converted, mappings.missing)
+
+
+def _read(mappings: Mappings, file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> Step[npt.NDArray[Any]]:
+    return assemble(mappings, file, dataset, elsewhere)
+    yield  # a step, though it asks nothing of its own source
+
+
+class _Referring:
+    """The search for one grid of chunks."""
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        form: ElementForm,
+        elsewhere: Elsewhere,
+        shown: tuple[int, ...],
+        known: Known | None = None,
+    ) -> None:
+        self._dataset, self._form, self._elsewhere, self._shown = dataset, form, elsewhere, shown
+        # What virtual datasets among the sources find is found for all; one that shows itself finds nothing.
+        self._known = {} if known is None else known
+
+    def refer(self, mappings: Mappings) -> StoredChunks | None:
+        """Return the chunks of all parts; None where they do not fit one grid or are not stored alike."""
+        pieces = []
+        for part in mappings.parts:
+            if part.virtual.count == 0:
+                continue
+            piece = self._piece(part)
+            if piece is None:
+                return None
+            pieces.append(piece)
+        if not pieces:
+            return join_chunks([], tuple(max(1, extent) for extent in mappings.shape), self._form.shape)
+        chunk_shape = common_chunk(pieces)
+        if chunk_shape is None or not all(self._fits(piece, chunk_shape, mappings.shape) for piece in pieces):
+            return None
+        cut = [cut_chunks(piece, chunk_shape) if piece.is_plain else pick_chunks(piece) for piece in pieces]
+        cells = [prod(-(-n // c) for n, c in zip(piece.lengths, chunk_shape, strict=True)) for piece in pieces]
+        gaps = any(
+            len(rows.address) < n and not one.has_same_fill for rows, n, one in zip(cut, cells, pieces, strict=True)
+        )
+        if gaps or not are_alike(cut) or overlap(pieces, chunk_shape, mappings.shape, sum(cells)):
+            return None
+        return join_chunks(cut, chunk_shape, self._form.shape)
+
+    def _piece(self, part: Part) -> Piece | None:
+        stored = self._stored(part)
+        if stored is None or not (part.virtual.is_box and part.source.is_box):
+            return None
+        source_chunk = stored.chunk_shape[: len(part.source.axes)]
+        axes = match_axes(part.virtual.lengths, part.source.lengths, source_chunk)
+        if axes is None:
+            return None
+        return Piece(
+            start=part.virtual.lower,
+            lengths=part.virtual.lengths,
+            axes=axes,
+            source_start=part.source.lower,
+            source_lengths=part.source.lengths,
+            source_shape=part.source_shape,
+            stored=stored,
+            has_same_fill=_unwritten(part.dataset) == _unwritten(self._dataset),
+        )
+
+    def _stored(self, part: Part) -> StoredChunks | None:
+        """Return the chunks of a source whose elements are the same, byte for byte; None where there are none."""
+        if part.dataset.datatype != self._dataset.datatype:
+            return None
+        if id(part.dataset) not in self._known:
+            self._known[id(part.dataset)] = None
+            self._known[id(part.dataset)] = self._find_stored(part.file, part.dataset)
+        return self._known[id(part.dataset)]
+
+    def _find_stored(self, file: H5File, dataset: Dataset) -> StoredChunks | None:
+        try:
+            storage: Storage
+            if isinstance(dataset.layout, VirtualLayout):
+                mappings = resolve_mappings(file, dataset, self._elsewhere)
+                inner = _Referring(dataset, self._form, self._elsewhere, mappings.shape, self._known)
+                return inner.refer(mappings) if mappings.shape else None
+            if isinstance(dataset.layout, ExternalLayout):
+                storage = interpret_external(file, dataset, self._form, self._elsewhere)
+            else:
+                storage = interpret_storage(file, dataset, self._form, self._elsewhere.number_of(file))
+        except H5ZarrError:
+            return None  # and if the values are needed, the same error is raised again
+        return storage if isinstance(storage, StoredChunks) else None
+
+    def _fits(self, piece: Piece, chunk_shape: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+        """True when whole chunks show whole chunks; one may be cut off only by the end of the virtual dataset."""
+        for number, chunk in enumerate(chunk_shape):
+            start, length, axis = piece.start[number], piece.lengths[number], piece.axes[number]
+            at_end = not piece.is_plain and start + length == shape[number] == self._shown[number]
+            if start % chunk or (length % chunk and not at_end):
+                return False
+            if not piece.is_plain and axis is not None and piece.source_start[axis] % chunk:
+                return False
+        return not piece.is_plain or is_run(piece, chunk_shape)
+
+
+def _unwritten(dataset: Dataset) -> bytes:
+    """Return what an element reads as that is nowhere. A virtual dataset shows its fill value even if told not to."""
+    fill = dataset.fill.element if isinstance(dataset.layout, VirtualLayout) else dataset.fill.unwritten
+    return fill or bytes(dataset.datatype.nbytes)

@@ -1,0 +1,306 @@
+"""The files that a file refers to: behind external links, as sources of virtual datasets, with raw values.
+
+They are all looked for and scanned before anything is interpreted, generation by generation. A file that is not there
+is no error here; one that is there and cannot be read is one as soon as somebody needs it, and never counts as missing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
+
+from h5zarr.errors import H5ZarrError, SourceError
+from h5zarr.hdf5.model import H5File
+from h5zarr.io.failure import GONE
+from h5zarr.io.log import RequestLog
+from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.reference_url import reference_url
+from h5zarr.io.siblings import (
+    is_local,
+    local_candidates,
+    raw_candidates,
+    sibling_reference,
+    sibling_url,
+)
+from h5zarr.io.source import Identity, Source, open_source
+from h5zarr.io.steps import Step, run
+from h5zarr.io.url import find_local_path
+from h5zarr.netcdf4.elsewhere import SAME_FILE, RawFile
+from h5zarr.netcdf4.mappings import settle_virtual, spell
+from h5zarr.netcdf4.outward import external_links, names_in
+from h5zarr.scanning import scan_source
+
+T = TypeVar("T")
+_MOST_FILES = 10_000
+_MOST_GENERATIONS = 16
+_MOST_OPEN = 64  # kept open; more would run into limits of the system
+_AT_ONCE = 8  # remote files that are opened at the same time
+
+
+class Wanted(NamedTuple):
+    """A name as it stands in the file whose number is `member`; of a raw file, or of one to be scanned."""
+
+    member: int
+    name: str
+    is_raw: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Member:
+    """A file of the family. `url` opens it, `reference` is written into references; `file` is None for a raw file."""
+
+    url: str
+    reference: str
+    identity: Identity
+    file: H5File | None
+
+
+_Outcome: TypeAlias = tuple[Member, Source] | H5ZarrError | None
+
+
+class Related:
+    """A file and those that it refers to, directly or through others; see `find_related`. It is an `Elsewhere`."""
+
+    def __init__(
+        self, main: Member, source: Source, options: Mapping[str, Any] | None, policy: ReadPolicy | None
+    ) -> None:
+        self.members = [main]
+        self._log = RequestLog()
+        self._main_source = source
+        self._options, self._policy = options, policy
+        self._open: OrderedDict[int, Source] = OrderedDict()
+        self._by_url = {(_key(main.url), False): 0}
+        self._found: dict[Wanted, int | H5ZarrError | None] = {}
+        self._links: dict[tuple[H5File, str], H5File] = {}
+        self._numbers: dict[H5File, int] = {}
+        self._settled: list[H5File | None] = []
+
+    @property
+    def file(self) -> H5File:
+        """The file itself, virtual datasets with their true extent."""
+        assert self._settled[0] is not None
+        return self._settled[0]
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The URLs to write into references, by the number of the source."""
+        return tuple(member.reference for member in self.members)
+
+    @property
+    def log(self) -> RequestLog:
+        """What reading the file and all others has cost so far."""
+        return _sum([self._main_source.log, self._log, *(source.log for source in self._open.values())])
+
+    @property
+    def links(self) -> Mapping[tuple[H5File, str], H5File]:
+        return self._links
+
+    def find(self, file: H5File, name: str) -> H5File | None:
+        number = self._numbers[file] if name == SAME_FILE else self._look_up(file, name, is_raw=False)
+        return None if number is None else self.members[number].file
+
+    def find_raw(self, file: H5File, name: str) -> RawFile | None:
+        found = self._look_up(file, name, is_raw=True)
+        return None if found is None else RawFile(found, self.members[found].identity.nbytes)
+
+    def number_of(self, file: H5File) -> int:
+        return self._numbers[file]
+
+    def run(self, number: int, step: Step[T]) -> T:
+        return run(step, self._source(number).read_many)
+
+    def close(self) -> None:
+        """Close what was opened here; the file itself stays open, and everything that was scanned stays known."""
+        while self._open:
+            self._let_go()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _look_up(self, file: H5File, name: str, *, is_raw: bool) -> int | None:
+        wanted = Wanted(self._numbers[file], name, is_raw)
+        if wanted not in self._found:
+            raise SourceError(f"{name!r} was not looked for: this file refers to too many others, or over too many")
+        found = self._found[wanted]
+        if isinstance(found, H5ZarrError):
+            raise found
+        return found
+
+    # --- opening
+
+    def _source(self, number: int) -> Source:
+        """Return the source of a member, opened again where it was closed."""
+        if number == 0:
+            return self._main_source
+        if number not in self._open:
+            member = self.members[number]
+            self._keep(number, open_source(member.url, self._options_for(member.url), self._policy))
+            if self._open[number].identity != member.identity:
+                raise SourceError(f"{member.reference}: the file has changed while it was read")
+        self._open.move_to_end(number)
+        return self._open[number]
+
+    def _keep(self, number: int, source: Source) -> None:
+        self._open[number] = source
+        if len(self._open) > _MOST_OPEN:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        _, source = self._open.popitem(last=False)
+        self._log = _sum([self._log, source.log])
+        source.close()
+
+    def _options_for(self, url: str) -> Mapping[str, Any] | None:
+        return None if is_local(url) else self._options
+
+    # --- finding
+
+    def search(self) -> None:
+        """Look for everything that is referred to, files first that this one refers to, then what those refer to."""
+        generation = range(1)
+        for _ in range(_MOST_GENERATIONS):
+            if not generation:
+                break
+            files = [(number, self.members[number].file) for number in generation]
+            named = [(number, name) for number, file in files if file for name in names_in(file)]
+            self._find_all(Wanted(number, one.text, one.is_raw) for number, one in named if not one.is_numbered)
+            for number, one in named:
+                if one.is_numbered:
+                    self._find_numbered(number, one.text)
+            generation = range(generation.stop, len(self.members))
+        self._index([member.file for member in self.members])
+        self._settled = [member.file and settle_virtual(member.file, self) for member in self.members]
+        self._index(self._settled)
+
+    def _index(self, files: Sequence[H5File | None]) -> None:
+        """Make files known, by the number of their member."""
+        for number, file in enumerate(files):
+            if file is None:
+                continue
+            self._numbers[file] = number
+            for name in external_links(file):
+                found = self._found.get(Wanted(number, name))
+                other = files[found] if isinstance(found, int) else None
+                if other is not None:
+                    self._links[file, name] = other
+
+    def _find_numbered(self, member: int, pattern: str) -> None:
+        """Look for files with a number in their name, up to the first that is missing."""
+        at_once = 1 if is_local(self.members[member].url) else _AT_ONCE
+        for first in count(0, at_once):
+            names = [Wanted(member, spell(pattern, number)) for number in range(first, first + at_once)]
+            self._find_all(names)
+            if not all(isinstance(self._found.get(name), int) for name in names):
+                return
+
+    def _find_all(self, names: Iterable[Wanted]) -> None:
+        """Look for files, remote ones several at a time."""
+        remote: dict[str, list[Wanted]] = {}
+        for wanted in dict.fromkeys(names):
+            if wanted in self._found or len(self.members) + len(remote) >= _MOST_FILES:
+                continue
+            url = self.members[wanted.member].url
+            try:
+                if is_local(url):
+                    candidates = (raw_candidates if wanted.is_raw else local_candidates)(url, wanted.name)
+                    self._found[wanted] = self._find_local(wanted, candidates)
+                else:
+                    remote.setdefault(sibling_url(url, wanted.name), []).append(wanted)
+            except H5ZarrError as error:
+                self._found[wanted] = error
+        if remote:
+            self._find_remote(remote)
+
+    def _find_local(self, wanted: Wanted, candidates: list[str]) -> int | H5ZarrError | None:
+        for path in candidates:
+            if (known := self._by_url.get((path, wanted.is_raw))) is not None:
+                return known
+            if os.path.exists(path):
+                return self._admit(wanted, path, self._open_member(path, wanted))
+        return None
+
+    def _find_remote(self, by_url: Mapping[str, list[Wanted]]) -> None:
+        new = [(url, wanted[0]) for url, wanted in by_url.items() if (url, wanted[0].is_raw) not in self._by_url]
+        from concurrent.futures import ThreadPoolExecutor  # needed by few, and start-up time is paid by all
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            opened = pool.map(lambda one: self._open_member(*one), new)
+        outcomes = {url: self._admit(first, url, outcome) for (url, first), outcome in zip(new, opened, strict=True)}
+        for url, several in by_url.items():
+            for wanted in several:
+                known = self._by_url.get((url, wanted.is_raw))
+                self._found[wanted] = outcomes.get(url) if known is None else known
+
+    def _admit(self, wanted: Wanted, url: str, outcome: _Outcome) -> int | H5ZarrError | None:
+        """Return the number of a file that was opened, which is a member from now on."""
+        if outcome is None or isinstance(outcome, H5ZarrError):
+            return outcome
+        member, source = outcome
+        number = len(self.members)
+        self.members.append(member)
+        self._by_url[url, wanted.is_raw] = number
+        self._keep(number, source)
+        return number
+
+    def _open_member(self, url: str, wanted: Wanted) -> _Outcome:
+        """Return a file and its source; None where there is no such file, the error where it cannot be read."""
+        referrer = self.members[wanted.member]
+        reference = sibling_reference(referrer.url, referrer.reference, url, wanted.name)
+        try:
+            source = open_source(url, self._options_for(url), self._policy)
+        except SourceError as error:
+            return None if error.remedy == GONE.remedy else error
+        try:
+            file = None if wanted.is_raw else scan_source(source)
+        except H5ZarrError as error:
+            source.close()
+            return SourceError(f"{source.url}: {error}").with_traceback(None)
+        return Member(url=url, reference=reference, identity=source.identity, file=file), source
+
+
+def find_related(
+    source: Source,
+    file: H5File,
+    url: str,
+    *,
+    target: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    policy: ReadPolicy | None = None,
+) -> Related:
+    """Return a scanned file with all those that it refers to; close it when nothing more is to be read from them.
+
+    `url` is how the user calls the file, `target` what stands for it in references. Files that it refers to stand there
+    with the same position relative to it. Storage options are passed on to them.
+    """
+    main = Member(url=url, reference=target or reference_url(url)[0], identity=source.identity, file=file)
+    related = Related(main, source, storage_options, policy)
+    try:
+        related.search()
+    except BaseException:
+        related.close()
+        raise
+    return related
+
+
+def _sum(logs: list[RequestLog]) -> RequestLog:
+    return RequestLog(
+        rounds=sum(log.rounds for log in logs),
+        requests=sum(log.requests for log in logs),
+        nbytes=sum(log.nbytes for log in logs),
+        infos=sum(log.infos for log in logs),
+    )
+
+
+def _key(url: str) -> str:
+    path = find_local_path(url)
+    return url if path is None else os.path.abspath(path)

@@ -1,0 +1,181 @@
+"""The hallway from a file to references: open, scan, interpret, select, encode, write."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from h5zarr import __version__
+from h5zarr.encode.encode import Encoded, Encoding
+from h5zarr.encode.options import Inlining
+from h5zarr.errors import H5ZarrError, Problem
+from h5zarr.hierarchy import ArrayNode, Hierarchy
+from h5zarr.io.log import RequestLog
+from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.reference_url import reference_url
+from h5zarr.io.source import Source, open_source
+from h5zarr.netcdf4.interpret import interpret_file
+from h5zarr.netcdf4.names import interpret_names
+from h5zarr.refs.json_v2 import write_nodes_v2
+from h5zarr.refs.json_v3 import write_json_v3
+from h5zarr.refs.names import leave_out_unreadable
+from h5zarr.refs.nz import declare_nz
+from h5zarr.refs.output import open_output
+from h5zarr.refs.provenance import Provenance, SourceState
+from h5zarr.refs.v2_metadata import NodeV2, encode_v2
+from h5zarr.related import Related, find_related
+from h5zarr.scanning import paused_collector, scan_source
+from h5zarr.selecting import Selection
+from h5zarr.tree import Tree
+
+
+class ProblemsFound(H5ZarrError):
+    """Some of the file cannot be translated, and the user wants all or nothing."""
+
+    kind = "strict"
+    remedy = "Leave out what is named with --exclude, or do without --strict."
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        what = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        super().__init__(f"{what} found, and --strict was given: nothing was written")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to translate. `target_url` stands in the references in the place of the source's own URL."""
+
+    selection: Selection = field(default_factory=Selection)
+    inlining: Inlining = field(default_factory=Inlining)
+    target_url: str | None = None
+    zarr_format: int = 3
+    nz: bool = False
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Translation:
+    """The result: Zarr metadata and references, what is left out (`problems`) or not all that it was (`warnings`).
+
+    `bare_dimensions` are the paths of dimensions that have no variable: they are no arrays. `nodes_v2` is the hierarchy
+    as Zarr version 2 has it, where that was asked for.
+    """
+
+    hierarchy: Hierarchy
+    provenance: Provenance
+    options: Options
+    log: RequestLog
+    source_nbytes: int
+    seconds: float
+    bare_dimensions: tuple[str, ...] = ()
+    nodes_v2: Mapping[str, NodeV2] | None = None
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self.hierarchy.problems
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        return self.hierarchy.warnings
+
+    def arrays(self) -> Mapping[str, ArrayNode]:
+        """The arrays, by path."""
+        return {path: node for path, node in self.hierarchy.nodes.items() if isinstance(node, ArrayNode)}
+
+    def write(self, out: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> None:
+        """Write the references to a path or URL, `-` being standard output; .gz and .zst compress. All, or nothing."""
+        with open_output(out, storage_options) as sink:
+            if self.nodes_v2 is not None:
+                write_nodes_v2(self.nodes_v2, self.hierarchy.urls, self.provenance, sink)
+            else:
+                write_json_v3(self.hierarchy, self.provenance, sink)
+
+
+def translate(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    output_options: Mapping[str, Any] | None = None,
+    policy: ReadPolicy | None = None,
+    options: Options | None = None,
+    on_open: Callable[[RequestLog], None] | None = None,
+) -> Translation:
+    """Translate the file at `source`, a local path or any fsspec URL, to Zarr references; write them to `out` if given.
+
+    What cannot be expressed is in the result's `problems`, and the rest is there; with `options.strict` it is an error.
+    An `H5ZarrError` means that nothing was written. `on_open` is given the log of requests, to watch it grow.
+    """
+    options = options or Options()
+    with open_source(source, storage_options, policy) as opened:
+        if on_open is not None:
+            on_open(opened.log)
+        translation = translate_source(opened, os.fspath(source), options, storage_options, policy)
+    if options.strict and translation.problems:
+        raise ProblemsFound(translation.problems)
+    if out is not None:
+        translation.write(out, output_options)
+    return translation
+
+
+def translate_source(
+    source: Source,
+    url: str,
+    options: Options,
+    storage_options: Mapping[str, Any] | None = None,
+    policy: ReadPolicy | None = None,
+) -> Translation:
+    """Return the translation of an open source; `url` is how the user calls it.
+
+    The files that it refers to are opened with the same storage options and policy.
+    """
+    started = time.perf_counter()
+    target, hidden = reference_url(options.target_url or url)
+    choices: dict[str, Any] = {"target": target, "storage_options": storage_options, "policy": policy}
+    with paused_collector(), find_related(source, scan_source(source), url, **choices) as related:
+        naming = interpret_names(related.file, related.links)
+        tree = options.selection.apply(interpret_file(related.file, naming, related.urls, related))
+        if hidden:
+            tree = replace(tree, warnings=(*tree.warnings, _secret_left_out(target)))
+        hierarchy, nodes_v2 = _fit(_encode(tree, related, options.inlining), options)
+    return Translation(
+        hierarchy=hierarchy,
+        nodes_v2=nodes_v2,
+        provenance=Provenance(__version__, tuple(SourceState(one.url, one.identity) for one in related.members)),
+        options=options,
+        log=related.log,
+        source_nbytes=source.nbytes,
+        seconds=time.perf_counter() - started,
+        bare_dimensions=tuple(dimension.path for dimension in naming.bare_dimensions() if dimension.dataset),
+    )
+
+
+def _encode(tree: Tree, related: Related, inlining: Inlining) -> Hierarchy:
+    encoding = Encoding(tree, inlining)
+    encoded: Encoded = {}
+    for number, step in encoding.steps.items():
+        encoded |= related.run(number, step)
+    return encoding.finish(encoded)
+
+
+def _fit(hierarchy: Hierarchy, options: Options) -> tuple[Hierarchy, Mapping[str, NodeV2] | None]:
+    """Return the hierarchy without what the chosen format cannot hold, which is then among its problems."""
+    readable, problems = leave_out_unreadable(hierarchy)
+    warnings = hierarchy.warnings
+    if options.nz:
+        readable, against = declare_nz(readable)
+        warnings += against
+    nodes: Mapping[str, NodeV2] | None = None
+    if options.zarr_format == 2:
+        nodes, left_out = encode_v2(readable)
+        problems += left_out
+        readable = replace(readable, nodes={path: node for path, node in readable.nodes.items() if path in nodes})
+    return replace(readable, problems=hierarchy.problems + problems, warnings=warnings), nodes
+
+
+def _secret_left_out(target: str) -> Problem:
+    message = f"references refer to {target}: what looks like a secret in the URL is left out"
+    return Problem("/", "secret", message, "Give the URL that readers should use with --target-url.")
