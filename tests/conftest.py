@@ -1,29 +1,37 @@
-"""Prints, at the end of a run, how the scanned files fared against h5py."""
+"""Prints, at the end of a run, how the files fared against the libraries that tests compare with."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-COUNTS = ("datasets", "agreeing", "attributes", "values_checked", "chunks_checked")
+SECTIONS = {
+    "hdf5/test_oracle.py": "agreement with h5py",
+    "roundtrip/test_values.py": "datasets through zarr, compared with h5py",
+    "roundtrip/test_xarray.py": "variables through xarray, compared with its netCDF engine",
+}
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for module, title in SECTIONS.items():
+        scores = _scores(terminalreporter, module)
+        if scores:
+            terminalreporter.section(title)
+        for name, score in sorted(scores.items()):
+            terminalreporter.write_line(f"{name}: {', '.join(f'{count:,} {what}' for what, count in score.items())}")
+
+
+def _scores(terminalreporter: Any, module: str) -> dict[str, Counter[str]]:
+    """Return, for each test of a module, the sums of the numbers that it noted, and how often it noted others."""
     scores: dict[str, Counter[str]] = {}
     for status in ("passed", "failed"):
         for report in terminalreporter.stats.get(status, []):
             properties = getattr(report, "user_properties", [])
-            if report.when != "call" or "test_oracle.py" not in report.nodeid or not properties:
+            if report.when != "call" or f"{module}::" not in report.nodeid or not properties:
                 continue
             score = scores.setdefault(report.nodeid.partition("::")[2].partition("[")[0], Counter())
             score["files"] += 1
             score[f"files {status}"] += 1
             for name, value in properties:
-                if name in COUNTS:
-                    score[name] += value
-                else:
-                    score[name] += 1
-    if scores:
-        terminalreporter.section("agreement with h5py")
-    for name, score in sorted(scores.items()):
-        terminalreporter.write_line(f"{name}: {', '.join(f'{count:,} {what}' for what, count in score.items())}")
+                score[name] += value if isinstance(value, int) else 1
+    return scores

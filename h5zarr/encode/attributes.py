@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,16 @@ def encode_attribute(value: AttributeValue) -> Json:
 
 def attribute_type(value: AttributeValue) -> str | None:
     """Return the numpy type of an attribute where its JSON form does not tell it; None where it does, or has none."""
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufc":
+    if not isinstance(value, np.ndarray):
         return None
-    name = value.dtype.name
+    name = _type_name(value.dtype)
     return None if name in _SELF_EVIDENT and value.size else name
+
+
+@lru_cache(maxsize=256)
+def _type_name(dtype: np.dtype[Any]) -> str | None:
+    """Return the name of a type of numbers, whatever its byte order. Cached, because numpy makes it up each time."""
+    return dtype.name if dtype.kind in "biufc" else None
 
 
 def _encode_array(values: npt.NDArray[Any]) -> Json:

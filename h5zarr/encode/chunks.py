@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -50,10 +52,16 @@ def plan_chunks(stored: StoredChunks, dtype: np.dtype[Any], element_nbytes: int,
     """
     mask, odd = _common_mask(stored)
     filters = tuple(one for bit, one in enumerate(stored.filters) if not mask >> bit & 1)
-    chunk_nbytes = element_nbytes * int(np.prod(stored.chunk_shape, dtype=object))
+    chunk_nbytes = element_nbytes * prod(stored.chunk_shape)
     first = [encode_serializer(dtype)] + ([codec] if codec is not None else [])
-    behind = encode_filters(filters, element_nbytes=element_nbytes, nbytes=chunk_nbytes)
+    behind = _encode_filters(filters, element_nbytes, chunk_nbytes)
     return ChunkPlan(stored=stored, codecs=(*first, *behind), filters=filters, odd=odd, chunk_nbytes=chunk_nbytes)
+
+
+@lru_cache(maxsize=256)
+def _encode_filters(filters: tuple[StoredFilter, ...], element_nbytes: int, nbytes: int) -> tuple[Json, ...]:
+    """Return the codecs of a pipeline. Most variables of a file share theirs."""
+    return encode_filters(filters, element_nbytes=element_nbytes, nbytes=nbytes)
 
 
 def _common_mask(stored: StoredChunks) -> tuple[int, Rows]:

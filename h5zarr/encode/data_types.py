@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from base64 import b64encode
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ _TIMES = {"M": "numpy.datetime64", "m": "numpy.timedelta64"}
 _CANONICAL_NAN = {2: 0x7E00, 4: 0x7FC00000, 8: 0x7FF8000000000000}
 
 
+@lru_cache(maxsize=1024)
 def encode_dtype(dtype: np.dtype[Any]) -> Json:
     """Return Zarr's name for a type; its byte order is told by the codec."""
     if (name := _PLAIN_NAMES.get(dtype.newbyteorder("="))) is not None:
@@ -42,6 +44,7 @@ def encode_dtype(dtype: np.dtype[Any]) -> Json:
     raise Unrepresentable(f"Zarr has no type for {dtype}")
 
 
+@lru_cache(maxsize=1024)
 def encode_serializer(dtype: np.dtype[Any]) -> Json:
     """Return the codec that turns an array of the type into bytes and back."""
     if dtype.kind == "O":

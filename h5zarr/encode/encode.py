@@ -67,8 +67,10 @@ class Encoding:
         return Hierarchy(nodes=nodes, urls=self._tree.sources, problems=tuple(problems), warnings=tuple(self._warnings))
 
     def _encode_group(self, path: str, group: TreeGroup) -> GroupNode:
-        attributes = {name: encode_attribute(value) for name, value in group.attributes.items()}
-        self._note_types(f"{path.rstrip('/')}/", group.attributes)
+        attributes = {}
+        for name, value in group.attributes.items():
+            attributes[name] = encode_attribute(value)
+            self._note_type(f"{path.rstrip('/')}/", name, value)
         if types := self._types.get(path):
             attributes[TYPES] = types
         return GroupNode(attributes=attributes)
@@ -84,7 +86,7 @@ class Encoding:
                     self._warn_dropped(path, value, variable, error)
             else:
                 attributes[name] = encode_attribute(value)
-        self._note_types(path, {name: value for name, value in variable.attributes.items() if name != FILL_VALUE})
+                self._note_type(path, name, value)
         return attributes
 
     def _warn_dropped(self, path: str, value: AttributeValue, variable: Variable, error: NotAFillValue) -> None:
@@ -93,10 +95,9 @@ class Encoding:
         self._warnings.append(Problem(path, "fill value", message, "Mask these values yourself, if the data need it."))
         self._types_of(path)[FILL_VALUE] = {"value": shown, "type": attribute_type(value) or "text"}
 
-    def _note_types(self, path: str, attributes: Mapping[str, AttributeValue]) -> None:
-        for name, value in attributes.items():
-            if (found := attribute_type(value)) is not None:
-                self._types_of(path)[name] = found
+    def _note_type(self, path: str, name: str, value: AttributeValue) -> None:
+        if (found := attribute_type(value)) is not None:
+            self._types_of(path)[name] = found
 
     def _types_of(self, path: str) -> dict[str, Json]:
         """Return the record of the types of one variable's attributes, which its group has; "" is the group itself."""

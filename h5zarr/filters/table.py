@@ -69,12 +69,12 @@ FILTERS = {
 # Filters that people meet, with the reason why they are not undone.
 REFUSED = {
     305: "is LZO, whose library h5zarr could not depend on without taking its licence",
-    32002: "is MAFISC, for which there is no Python library",
+    32002: "is MAFISC, for which no Python library is known",
     32003: "is Snappy, which numcodecs does not have",
     32012: "is JPEG-LS, which h5zarr does not decode yet",
-    32017: "is SZ, for which there is no kept Python library",
+    32017: "is SZ, for which no Python library is known",
     32018: "is FCIDECOMP, a form of JPEG-LS, which h5zarr does not decode yet",
     32019: "is JPEG, of which different decoders make different values",
-    32020: "is VBZ, for which there is no kept Python library",
+    32020: "is VBZ, for which no Python library is known",
     32024: "is SZ3, whose Python library aborts the process on some content",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -131,18 +132,20 @@ def cut_chunks(piece: Piece, chunk_shape: tuple[int, ...]) -> StoredChunks:
 
 def pick_chunks(piece: Piece) -> StoredChunks:
     """Return the source's chunks inside the box, with their place in the virtual dataset."""
-    stored, rank = piece.stored, len(piece.source_shape)
-    chunk = np.array(piece.source_chunk, np.int64)
-    first = np.array(piece.source_start, np.int64) // chunk
-    end = -(-(np.array(piece.source_start, np.int64) + np.array(piece.source_lengths, np.int64)) // chunk)
-    numbers = stored.index[:, :rank]
-    rows = ((numbers >= first) & (numbers < end)).all(axis=1)
-    index = np.empty((int(rows.sum()), len(piece.axes)), np.int64)
+    stored, chunk = piece.stored, piece.source_chunk
+    first = [at // extent for at, extent in zip(piece.source_start, chunk, strict=True)]
+    lasts = zip(piece.source_start, piece.source_lengths, chunk, strict=True)
+    end = [-(-(at + n) // extent) for at, n, extent in lasts]
+    # Chunks are in row-major order: those along the first axis are found without looking at all of them.
+    low, high = (bisect_left(stored.index[:, 0], bound) for bound in (first[0], end[0])) if first else (0, 1)
+    numbers = stored.index[low:high, : len(chunk)]
+    rows = low + np.flatnonzero(((numbers >= first) & (numbers < end)).all(axis=1))
+    index = np.empty((len(rows), len(piece.axes)), np.int64)
     for number, axis in enumerate(piece.axes):
         if axis is None:
             index[:, number] = piece.start[number]
         else:
-            index[:, number] = numbers[rows, axis] - first[axis] + piece.start[number] // chunk[axis]
+            index[:, number] = stored.index[rows, axis] - first[axis] + piece.start[number] // chunk[axis]
     return StoredChunks(
         chunk_shape=piece.chunk,
         index=index,

@@ -19,6 +19,8 @@ from h5zarr.refs.digits import BLANK, Column, digit_groups, group_widths
 
 # Fits the second-level cache of common processors: half and double this are as fast, eight times is slower.
 SLAB_NBYTES = 1 << 20
+FEW = 16
+NEGATIVE = "a chunk's coordinates, address and size are not negative"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,9 @@ def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Seq
     if not manifest.count:
         return
     texts = [json.dumps(url).encode() for url in urls]
+    if manifest.count <= FEW:
+        yield _encode_few(key_parts, manifest, texts)
+        return
     table = np.array(texts)
     sources = manifest.source if isinstance(manifest.source, np.ndarray) else None
     layout = _plan(key_parts, manifest, texts[int(manifest.source)] if sources is None else BLANK * table.itemsize)
@@ -61,6 +66,20 @@ def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Seq
         yield rows.tobytes().replace(BLANK, b"")
 
 
+def _encode_few(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[bytes]) -> bytes:
+    """Return the entries of a few chunks, for which the bulk takes longer to set up than to do."""
+    before = [json.dumps(part)[1:-1] for part in key_parts]
+    sources = np.broadcast_to(manifest.source, manifest.count).tolist()
+    columns = (manifest.index.tolist(), sources, manifest.address.tolist(), manifest.nbytes.tolist())
+    entries = []
+    for index, source, address, nbytes in zip(*columns, strict=True):
+        if min(*index, address, nbytes) < 0:
+            raise ValueError(NEGATIVE)
+        key = "".join([text + str(number) for text, number in zip(before[:-1], index, strict=True)]) + before[-1]
+        entries.append(f',\n"{key}":[{urls[source].decode()},{address},{nbytes}]')
+    return "".join(entries).encode()
+
+
 def _plan(key_parts: Sequence[str], manifest: Manifest, url: bytes) -> _Layout:
     """Return the layout of a row, with `url` or room for it, and room for the largest number in each column."""
     before = [json.dumps(part)[1:-1].encode() for part in key_parts]
@@ -69,7 +88,7 @@ def _plan(key_parts: Sequence[str], manifest: Manifest, url: bytes) -> _Layout:
 
     def add(values: Column) -> None:
         if int(values.min()) < 0:
-            raise ValueError("a chunk's coordinates, address and size are not negative")
+            raise ValueError(NEGATIVE)
         widths = group_widths(int(values.max()))
         end = len(template) + sum(widths)
         numbers.append(_Number(values, widths, tuple(end - sum(widths[: i + 1]) for i in range(len(widths)))))
