@@ -14,7 +14,10 @@ class NothingSelected(H5ZarrError):
     """What the user asks for is not in the file."""
 
     kind = "selection"
-    remedy = "Names are case-sensitive; a pattern without a leading slash matches at any depth. h5zarr inspect lists the names."
+    remedy = (
+        "Names are case-sensitive, and a pattern without a leading slash matches at any depth. "
+        "h5zarr inspect lists the names."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,9 @@ from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Source, open_source
 from h5zarr.netcdf4.interpret import interpret_file
+from h5zarr.netcdf4.model import Naming
 from h5zarr.netcdf4.names import interpret_names
+from h5zarr.netcdf4.scales import NOT_COORDINATE
 from h5zarr.refs.json_v2 import write_nodes_v2
 from h5zarr.refs.json_v3 import write_json_v3
 from h5zarr.refs.names import leave_out_unreadable
@@ -60,7 +62,8 @@ class Options:
 class Translation:
     """The result: Zarr metadata and references, what is left out (`problems`) or not all that it was (`warnings`).
 
-    `bare_dimensions` are the paths of dimensions that have no variable: they are no arrays. `nodes_v2` is the hierarchy
+    `bare_dimensions` are the paths of dimensions that have no variable: they are no arrays. `renamed` has the paths in
+    the file of variables that netCDF calls otherwise. `nodes_v2` is the hierarchy
     as Zarr version 2 has it, where that was asked for.
     """
 
@@ -71,6 +74,7 @@ class Translation:
     source_nbytes: int
     seconds: float
     bare_dimensions: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
     nodes_v2: Mapping[str, NodeV2] | None = None
 
     @property
@@ -149,8 +153,19 @@ def translate_source(
         log=related.log,
         source_nbytes=source.nbytes,
         seconds=time.perf_counter() - started,
+        renamed=_renamed(naming),
         bare_dimensions=tuple(dimension.path for dimension in naming.bare_dimensions() if dimension.dataset),
     )
+
+
+def _renamed(naming: Naming) -> dict[str, str]:
+    """Return the paths in the file of variables whose names netCDF made up from others."""
+    found = {}
+    for variable in naming.variables():
+        stored = variable.file.paths.get(variable.dataset.address, "")
+        if stored.rpartition("/")[2] == NOT_COORDINATE + variable.path.rpartition("/")[2]:
+            found[variable.path] = stored
+    return found
 
 
 def _encode(tree: Tree, related: Related, inlining: Inlining) -> Hierarchy:

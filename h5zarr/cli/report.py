@@ -24,6 +24,9 @@ def report_lines(source: str, done: Translation, *, quiet: bool) -> Iterator[str
     if done.bare_dimensions:
         names = ", ".join(readable(path.lstrip("/")) for path in done.bare_dimensions)
         yield f"dimensions without a variable, which are no arrays: {names}"
+    if done.renamed:
+        names = ", ".join(f"{readable(path)} ({readable(stored)})" for path, stored in done.renamed.items())
+        yield f"variables that have another name in the file: {names}"
     yield summary(done)
 
 

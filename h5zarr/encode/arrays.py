@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from h5zarr.encode.chunks import plan_chunks, read_chunks
 from h5zarr.encode.data_types import encode_dtype, encode_fill, encode_serializer
 from h5zarr.encode.options import Budget
 from h5zarr.encode.text import encode_texts
-from h5zarr.errors import Unsupported
+from h5zarr.errors import H5ZarrError, Unsupported
+from h5zarr.filters.assembly import ChunkedArray
 from h5zarr.hierarchy import ArrayNode, Json, Manifest
+from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
 from h5zarr.tree import ConvertedValues, HeldBytes, StoredChunks, Variable
 
@@ -35,8 +38,7 @@ def encode_array(
     )
     match variable.storage:
         case StoredChunks() as stored:
-            limit = budget.inlining.coordinate_nbytes if is_coordinate else budget.inlining.array_nbytes
-            return (yield from _encode_stored(array, variable, stored, None, limit, budget))
+            return (yield from _encode_stored(array, variable, stored, None, is_coordinate, budget))
         case ConvertedValues() as converted:
             return (yield from _encode_converted(array, variable, converted, budget))
         case HeldBytes(content=content):
@@ -45,20 +47,50 @@ def encode_array(
 
 
 def _encode_stored(
-    array: ArrayNode, variable: Variable, stored: StoredChunks, codec: Json | None, limit: int, budget: Budget
+    array: ArrayNode, variable: Variable, stored: StoredChunks, codec: Json | None, is_coordinate: bool, budget: Budget
 ) -> Step[ArrayNode]:
-    """Return an array whose chunks are in files; all of them are inlined where they take at most `limit` bytes."""
+    """Return an array whose chunks are in files; all of them are inlined where they take few bytes."""
     element_nbytes = stored.element_nbytes or variable.dtype.itemsize
     plan = plan_chunks(stored, variable.dtype, element_nbytes, codec)
     count = len(stored.address)
     if plan.odd.any():
         budget.require(plan.odd_nbytes, "some chunks skipped a filter that others have not, and must be inlined")
+    if is_coordinate and count > 1 and codec is None:
+        whole = yield from _encode_whole(array, variable, stored, budget)
+        if whole is not None:
+            return whole
     total = int(stored.nbytes.sum()) if count else 0
+    limit = budget.inlining.coordinate_nbytes if is_coordinate else budget.inlining.array_nbytes
     inline = np.full(count, 0 < total <= limit and isinstance(stored.source, int) and budget.allows(total))
     if not isinstance(stored.source, int) and plan.odd.any():
         raise Unsupported("some chunks skipped a filter that others have not, and they lie in several files")
     manifest = yield from read_chunks(plan, inline)
     return replace(array, chunk_shape=stored.chunk_shape, codecs=plan.codecs, manifest=manifest)
+
+
+def _encode_whole(array: ArrayNode, variable: Variable, stored: StoredChunks, budget: Budget) -> Step[ArrayNode | None]:
+    """Return an array whose chunks are put together to one, and inlined; None where it is too large or not readable.
+
+    Coordinates along an unlimited dimension often have a chunk for each step, and readers load every one of them.
+    """
+    nbytes = variable.dtype.itemsize * prod(variable.shape)
+    is_small = nbytes <= budget.inlining.coordinate_nbytes and isinstance(stored.source, int)
+    if not is_small or not budget.allows(nbytes):
+        return None
+    contents = yield [Span(*row) for row in zip(stored.address.tolist(), stored.nbytes.tolist(), strict=True)]
+    whole = ChunkedArray(
+        shape=variable.shape,
+        chunk_shape=stored.chunk_shape,
+        element_nbytes=variable.dtype.itemsize,
+        fill=None if variable.fill is None else variable.fill.tobytes(),
+        filters=stored.filters,
+    )
+    masks = [0] * len(contents) if stored.filter_mask is None else stored.filter_mask.tolist()
+    try:
+        values = whole.assemble(contents, stored.index, masks)
+    except H5ZarrError:  # for want of a package, or because a chunk is broken: whoever reads it will be told
+        return None
+    return replace(array, manifest=_inline_manifest(values.ndim, values.tobytes()))
 
 
 def _encode_converted(
@@ -68,7 +100,7 @@ def _encode_converted(
     if converted.stored is not None and converted.codec is not None:
         small = converted.nbytes <= budget.inlining.converted_nbytes
         if not (small and budget.allows(converted.nbytes)):
-            return (yield from _encode_stored(array, variable, converted.stored, converted.codec, 0, budget))
+            return (yield from _encode_stored(array, variable, converted.stored, converted.codec, False, budget))
     else:
         budget.require(converted.nbytes, "the values are not in the file as readers see them, and must be inlined")
     values = yield from converted.read()

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import MalformedFile, Unsupported
-from h5zarr.filters.pipeline import undo_filters
+from h5zarr.errors import Unsupported
+from h5zarr.filters.assembly import ChunkedArray
 from h5zarr.hdf5.cache_image import CachedEntry, overlay
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.guard import guarded
@@ -39,36 +38,28 @@ class Contents:
 
 def read_elements(dataset: Dataset) -> Step[bytes]:
     """Return the raw elements of a dataset, in row-major order, filters undone and unwritten space filled."""
-    count, element_nbytes = dataset.dataspace.count, dataset.datatype.nbytes
-    fill = dataset.fill.unwritten or bytes(element_nbytes)
     match dataset.layout:
         case CompactLayout(content=content):
             return content
         case ContiguousLayout(address=None):
-            return fill * count
+            return (dataset.fill.unwritten or bytes(dataset.datatype.nbytes)) * dataset.dataspace.count
         case ContiguousLayout(address=address, nbytes=nbytes):
             assert address is not None
             (buffer,) = yield [Span(address, nbytes)]
             return bytes(buffer)
         case ChunkedLayout() as layout:
-            return (yield from _read_chunks(dataset, layout, fill))
+            return (yield from _read_chunks(dataset, layout))
     raise Unsupported(f"values of a {type(dataset.layout).__name__} in this place")
 
 
-def _read_chunks(dataset: Dataset, layout: ChunkedLayout, fill: bytes) -> Step[bytes]:
-    table, chunk_shape, shape = layout.chunks, layout.chunk_shape, dataset.dataspace.shape
-    element = np.dtype(f"V{dataset.datatype.nbytes}")
-    whole = np.full(shape, np.frombuffer(fill, element, 1)[0], element)
-    chunk_nbytes = element.itemsize * int(np.prod(chunk_shape, dtype=np.int64))
-    spans = [Span(*row) for row in zip(table.address.tolist(), table.nbytes.tolist(), strict=True)]
-    contents = yield spans
-    for content, mask, index in zip(contents, table.filter_mask.tolist(), table.index.tolist(), strict=True):
-        plain = undo_filters(bytes(content), dataset.filters, mask, chunk_nbytes)
-        if len(plain) < chunk_nbytes:
-            raise MalformedFile(f"chunk {tuple(index)} has {len(plain)} bytes instead of {chunk_nbytes}")
-        block = np.frombuffer(plain, element, chunk_nbytes // element.itemsize).reshape(chunk_shape)
-        corner = [number * extent for number, extent in zip(index, chunk_shape, strict=True)]
-        place = tuple(slice(start, start + n) for start, n in zip(corner, chunk_shape, strict=True))
-        part = tuple(slice(0, max(0, end - start)) for start, end in zip(corner, shape, strict=True))
-        whole[place] = block[part]
-    return whole.tobytes()
+def _read_chunks(dataset: Dataset, layout: ChunkedLayout) -> Step[bytes]:
+    table = layout.chunks
+    contents = yield [Span(*row) for row in zip(table.address.tolist(), table.nbytes.tolist(), strict=True)]
+    whole = ChunkedArray(
+        shape=dataset.dataspace.shape,
+        chunk_shape=layout.chunk_shape,
+        element_nbytes=dataset.datatype.nbytes,
+        fill=dataset.fill.unwritten,
+        filters=dataset.filters,
+    )
+    return whole.assemble(contents, table.index, table.filter_mask.tolist()).tobytes()

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import SourceError, Unsupported
+from h5zarr.hdf5.guard import guarded
 from h5zarr.hdf5.model import Dataset, ExternalLayout, H5File
 from h5zarr.hdf5.values import decode_elements
 from h5zarr.io.span import Span
@@ -50,7 +51,7 @@ def interpret_external(file: H5File, dataset: Dataset, form: ElementForm, elsewh
     if form.dtype == TEXT:
         raise Unsupported("text of variable length or references in a raw file")
     return ConvertedValues(
-        read=lambda: _read(dataset, form, pieces, elsewhere),
+        read=lambda: guarded(_read(dataset, form, pieces, elsewhere)),
         nbytes=prod(dataset.dataspace.shape + form.shape) * form.dtype.itemsize,
     )
 

@@ -14,6 +14,7 @@ from itertools import count
 from typing import TypeVar
 
 from h5zarr.errors import H5ZarrError, MalformedFile, SourceError, Unsupported
+from h5zarr.hdf5.guard import SURPRISES
 from h5zarr.hdf5.model import Dataset, H5File, SoftLink, VirtualLayout, VirtualMapping
 from h5zarr.hdf5.selection import RegularSelection
 from h5zarr.netcdf4.elsewhere import Elsewhere
@@ -32,6 +33,7 @@ from h5zarr.netcdf4.regions import (
 T = TypeVar("T")
 MOST_LEVELS = 16  # virtual datasets of virtual datasets
 _MOST_NUMBERED = 1_000_000
+_MOST_CELLS = 1 << 24  # of irregular selections, whose elements are known one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,7 +87,7 @@ def _settle(file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> Dataset:
         return dataset
     try:
         shape = resolve_mappings(file, dataset, elsewhere).shape
-    except H5ZarrError:
+    except (H5ZarrError, *SURPRISES):
         return dataset  # the same error names the problem when the values are asked for
     return replace(dataset, dataspace=replace(dataset.dataspace, shape=shape))
 
@@ -103,6 +105,7 @@ class _Resolving:
     def __init__(self, file: H5File, dataset: Dataset, elsewhere: Elsewhere, levels: int) -> None:
         self._file, self._dataset, self._elsewhere, self._levels = file, dataset, elsewhere, levels
         self._checked: set[int] = set()
+        self._cells = 0
         self._missing: dict[str, None] = {}
         self._reach: dict[int, int] = {}  # along axes that have no end
 
@@ -208,6 +211,9 @@ class _Resolving:
     def _part(self, draft: _Draft, shape: tuple[int, ...]) -> Part:
         virtual = draft.virtual or resolve_selection(draft.mapping.virtual_selection, shape)
         check_inside(virtual, shape)
+        self._cells += sum(len(one.cells) for one in (virtual, draft.source) if one.cells is not None)
+        if self._cells > _MOST_CELLS:
+            raise Unsupported(f"its irregular selections have more than {_MOST_CELLS} elements")
         if virtual.count != draft.source.count:
             what = f"{virtual.count} elements are mapped to {draft.source.count} of {draft.mapping.source_dataset!r}"
             raise MalformedFile(f"{what} in {draft.mapping.source_file!r}")

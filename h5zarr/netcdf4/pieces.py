@@ -12,6 +12,7 @@ import numpy.typing as npt
 from h5zarr.tree import StoredChunks, StoredFilter
 
 _MOST_CELLS = 1 << 24  # chunks that the pieces of one dataset cover
+MOST_CUT = 1_000_000  # chunks that plain values are cut into
 _DEFLATE = 1
 
 

@@ -19,7 +19,7 @@ from h5zarr.hdf5.selection import (
     Selection,
 )
 
-_MOST_CELLS = 1 << 28  # of the box around blocks that lie anywhere: a mask of it is made
+_MOST_CELLS = 1 << 26  # of the box around blocks that lie anywhere: a mask of it is made
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from h5zarr.errors import H5ZarrError
+from h5zarr.hdf5.guard import SURPRISES, guarded, surprised
 from h5zarr.hdf5.model import Dataset, ExternalLayout, H5File, VirtualLayout
 from h5zarr.io.steps import Step
 from h5zarr.netcdf4.assembling import assemble, check_convertible
@@ -21,6 +22,7 @@ from h5zarr.netcdf4.elsewhere import Elsewhere
 from h5zarr.netcdf4.external import interpret_external
 from h5zarr.netcdf4.mappings import Mappings, Part, resolve_mappings
 from h5zarr.netcdf4.pieces import (
+    MOST_CUT,
     Piece,
     are_alike,
     common_chunk,
@@ -48,10 +50,13 @@ class Located:
 
 def locate(file: H5File, dataset: Dataset, form: ElementForm, elsewhere: Elsewhere, shown: tuple[int, ...]) -> Located:
     """Return where the values of any dataset are, in this file or in others; see `interpret_virtual`."""
-    if isinstance(dataset.layout, VirtualLayout):
-        return interpret_virtual(file, dataset, form, elsewhere, shown)
-    if isinstance(dataset.layout, ExternalLayout):
-        return Located(interpret_external(file, dataset, form, elsewhere))
+    try:
+        if isinstance(dataset.layout, VirtualLayout):
+            return interpret_virtual(file, dataset, form, elsewhere, shown)
+        if isinstance(dataset.layout, ExternalLayout):
+            return Located(interpret_external(file, dataset, form, elsewhere))
+    except SURPRISES as error:  # selections and segments can say anything
+        raise surprised(error) from error
     return Located(interpret_storage(file, dataset, form, elsewhere.number_of(file)))
 
 
@@ -71,7 +76,7 @@ def interpret_virtual(
     check_convertible(mappings, dataset)
     element_nbytes = _TEXT_NBYTES if form.dtype == TEXT else form.dtype.itemsize
     converted = ConvertedValues(
-        read=lambda: _read(mappings, file, dataset, elsewhere),
+        read=lambda: guarded(_read(mappings, file, dataset, elsewhere)),
         nbytes=prod(mappings.shape + form.shape) * element_nbytes,
     )
     return Located(converted, mappings.missing)
@@ -112,8 +117,10 @@ class _Referring:
         chunk_shape = common_chunk(pieces)
         if chunk_shape is None or not all(self._fits(piece, chunk_shape, mappings.shape) for piece in pieces):
             return None
-        cut = [cut_chunks(piece, chunk_shape) if piece.is_plain else pick_chunks(piece) for piece in pieces]
         cells = [prod(-(-n // c) for n, c in zip(piece.lengths, chunk_shape, strict=True)) for piece in pieces]
+        if any(piece.is_plain for piece in pieces) and sum(cells) > MOST_CUT:
+            return None
+        cut = [cut_chunks(piece, chunk_shape) if piece.is_plain else pick_chunks(piece) for piece in pieces]
         gaps = any(
             len(rows.address) < n and not one.has_same_fill for rows, n, one in zip(cut, cells, pieces, strict=True)
         )
