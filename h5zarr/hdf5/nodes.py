@@ -38,8 +38,10 @@ def node_spans(
         twice = ordered[1:] == ordered[:-1]
         if twice.any():
             raise MalformedFile(f"{what} is reached twice", at=int(ordered[1:][twice][0]))
-    column = SpanColumn(addresses, nbytes, LoneSpan if lone else Span)
-    return list(column) if len(column) < _FEW else column
+    kind = LoneSpan if lone else Span
+    if len(addresses) < _FEW:
+        return [kind(address, nbytes) for address in addresses.tolist()]
+    return SpanColumn(addresses, nbytes, kind)
 
 
 def node_slabs(blocks: Sequence[memoryview], nbytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
