@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.columns import pick_rows, uint_column
-from h5zarr.hdf5.nodes import check_nodes, node_slabs, node_spans
+from h5zarr.hdf5.nodes import check_nodes, gather, node_slabs, node_spans
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import Step
 
@@ -56,7 +56,7 @@ class Entries:
         self._addresses = addresses
         self._prefix = b"TREE" + bytes((shape.node_type, level))
         self._shape = shape
-        self.count = int(np.frombuffer(b"".join([block[6:8] for block in blocks]), "<u2").sum())
+        self.count = int(gather(blocks, 6, 8).view("<u2").sum())
 
     def slabs(self) -> Iterator[npt.NDArray[np.uint8]]:
         """Yield rows of bytes, each a key and a child's address, a few megabytes at a time."""

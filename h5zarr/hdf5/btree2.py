@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import chain, zip_longest
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,8 +10,8 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.checksum import check_checksum, check_checksums
-from h5zarr.hdf5.columns import uint_column
-from h5zarr.hdf5.nodes import node_spans
+from h5zarr.hdf5.columns import interleave_rows, uint_column
+from h5zarr.hdf5.nodes import check_nodes, node_slabs, node_spans
 from h5zarr.hdf5.on_disk import U8, U16, U32, Address, Length, OnDisk, check_signature, on_disk
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import Step
@@ -21,7 +20,6 @@ _PREFIX_NBYTES = 6  # signature, version, type
 _CHECKSUM_NBYTES = 4
 _MAX_DEPTH = 32
 _CHUNK_TYPES = (10, 11)
-_SLAB_COUNT = 256  # nodes
 
 
 @on_disk(b"BTHD")
@@ -53,14 +51,18 @@ class _Level(NamedTuple):
         return self.address_width + self.count_width + self.total_width
 
 
+Rows: TypeAlias = npt.NDArray[np.uint8]
+
+
 class _Nodes(NamedTuple):
-    """The nodes of one level and how many records each holds."""
+    """Nodes of one level, how many records each holds, and the record between each of them and the next."""
 
     addresses: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
+    between: Rows
 
 
-Rows: TypeAlias = npt.NDArray[np.uint8]
+_Slabs: TypeAlias = Iterator[tuple[_Nodes, Rows]]
 
 
 def read_records(address: int, sizes: Sizes, *types: int) -> Step[tuple[int, list[Rows]]]:
@@ -93,40 +95,16 @@ def walk_records(header: BTree2Header, sizes: Sizes, take: Callable[[Rows], None
         take((yield from _read_only_leaf(header, header.root, sizes)))
         return
     levels = _levels(header, sizes, header.root)
-    nodes = _Nodes(np.array([header.root]), np.array([header.root_count]))
-    between: list[memoryview] = []  # the record between each node of a level and the next
+    nothing = np.empty((0, header.record_nbytes), np.uint8)
+    nodes = _Nodes(np.array([header.root]), np.array([header.root_count]), nothing)
     for height in range(header.depth, 0, -1):
-        blocks, ends = yield from _read_nodes(nodes, header, height, levels[height], sizes)
-        pointers = b"".join([block[end:-_CHECKSUM_NBYTES] for block, end in zip(blocks, ends, strict=True)])
-        between = _between_children(blocks, ends, between, header.record_nbytes)
-        nodes = _below(
-            np.frombuffer(pointers, np.uint8).reshape(-1, levels[height].pointer_nbytes), levels[height], sizes
-        )
-    count = int(nodes.counts.sum()) + len(between)
+        slabs = yield from _read_nodes(nodes, header, height, levels[height], sizes)
+        nodes = _below(slabs, levels[height], sizes)
+    count = int(nodes.counts.sum()) + len(nodes.between)
     if count != header.total_count:
         raise MalformedFile(f"B-tree has {count} records, its header says {header.total_count}", at=header.root)
-    blocks, ends = yield from _read_nodes(nodes, header, 0, levels[0], sizes)
-    for first in range(0, len(blocks), _SLAB_COUNT):
-        part = slice(first, first + _SLAB_COUNT)
-        leaves = [block[_PREFIX_NBYTES:end] for block, end in zip(blocks[part], ends[part], strict=True)]
-        pieces = chain.from_iterable(zip_longest(leaves, between[part], fillvalue=b""))
-        take(np.frombuffer(b"".join(pieces), np.uint8).reshape(-1, header.record_nbytes))
-
-
-def _between_children(
-    blocks: Sequence[memoryview], ends: list[int], between: list[memoryview], record_nbytes: int
-) -> list[memoryview]:
-    """Return the record between each child of a level's nodes and the next child.
-
-    Children of one node have the node's own records between them; the last child of a node and the first of the next
-    have the record that stands between these nodes.
-    """
-    found: list[memoryview] = []
-    for number, (block, end) in enumerate(zip(blocks, ends, strict=True)):
-        if number:
-            found.append(between[number - 1])
-        found += [block[start : start + record_nbytes] for start in range(_PREFIX_NBYTES, end, record_nbytes)]
-    return found
+    for part, rows in (yield from _read_nodes(nodes, header, 0, levels[0], sizes)):
+        take(interleave_rows(rows, _PREFIX_NBYTES, part.counts, part.between))
 
 
 def _read_only_leaf(header: BTree2Header, address: int, sizes: Sizes) -> Step[Rows]:
@@ -166,24 +144,42 @@ def _width(most: int) -> int:
     return (most.bit_length() + 7) // 8
 
 
-def _read_nodes(
-    nodes: _Nodes, header: BTree2Header, height: int, level: _Level, sizes: Sizes
-) -> Step[tuple[Sequence[memoryview], list[int]]]:
-    """Return the nodes of a level, verified, and where the records of each end, in one round."""
-    ends = _PREFIX_NBYTES + nodes.counts * header.record_nbytes
-    used = ends + _CHECKSUM_NBYTES
+def _read_nodes(nodes: _Nodes, header: BTree2Header, height: int, level: _Level, sizes: Sizes) -> Step[_Slabs]:
+    """Return the nodes of a level, verified as they are taken, in one round."""
+    used = _PREFIX_NBYTES + nodes.counts * header.record_nbytes + _CHECKSUM_NBYTES
     if height:
         used += (nodes.counts + 1) * level.pointer_nbytes
     if (too_many := used > header.node_nbytes).any():
         raise MalformedFile("B-tree node has more records than it can hold", at=int(nodes.addresses[too_many][0]))
     lone = header.type in _CHUNK_TYPES and height < header.depth
-    blocks = yield node_spans(nodes.addresses, used, sizes, "B-tree node", lone=lone)
+    # All are read as far as the fullest is used, so that they are of one size.
+    blocks = yield node_spans(nodes.addresses, int(used.max()), sizes, "B-tree node", lone=lone)
     signature = (b"BTIN" if height else b"BTLF") + bytes((0, header.type))
-    check_checksums(blocks, signature, "B-tree node", nodes.addresses.tolist())
-    return blocks, ends.tolist()
+    return _verify(blocks, nodes, used, signature)
 
 
-def _below(pointers: npt.NDArray[np.uint8], level: _Level, sizes: Sizes) -> _Nodes:
-    """Return the nodes that a level's child pointers name."""
-    addresses = uint_column(pointers, 0, level.address_width) + sizes.base
-    return _Nodes(addresses, uint_column(pointers, level.address_width, level.count_width))
+def _verify(blocks: Sequence[memoryview], nodes: _Nodes, used: npt.NDArray[np.int64], signature: bytes) -> _Slabs:
+    """Yield some nodes of a level and their bytes, a row each, until there are no more."""
+    for first, rows in node_slabs(blocks, int(used.max())):
+        part = slice(first, first + len(rows))
+        check_nodes(rows, signature, "B-tree node", nodes.addresses[part])
+        check_checksums(rows, used[part], "B-tree node", nodes.addresses[part])
+        yield _Nodes(nodes.addresses[part], nodes.counts[part], nodes.between[part]), rows
+
+
+def _below(slabs: _Slabs, level: _Level, sizes: Sizes) -> _Nodes:
+    """Return the nodes that a level's child pointers name, which stand behind the records of each node."""
+    pointers: list[bytes] = []
+    between: list[Rows] = []
+    for part, rows in slabs:
+        # Children of one node have its own records between them; the last child of a node and the first of the next
+        # have the record that stands between these nodes.
+        between.append(interleave_rows(rows, _PREFIX_NBYTES, part.counts, part.between))
+        starts = _PREFIX_NBYTES + part.counts * part.between.shape[1]
+        ends = starts + (part.counts + 1) * level.pointer_nbytes
+        for row, start, end in zip(rows, starts.tolist(), ends.tolist(), strict=True):
+            pointers.append(row[start:end].tobytes())
+    children = np.frombuffer(b"".join(pointers), np.uint8).reshape(-1, level.pointer_nbytes)
+    addresses = uint_column(children, 0, level.address_width) + sizes.base
+    counts = uint_column(children, level.address_width, level.count_width)
+    return _Nodes(addresses, counts, np.concatenate(between))

@@ -6,13 +6,16 @@ the first few kilobytes are hashed here.
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 
 Buffer: TypeAlias = bytes | memoryview
+IntColumn: TypeAlias = npt.NDArray[np.int64]
 
 _MASK = 0xFFFFFFFF
 _INTERPRETED_NBYTES = 24_576  # about 8 ms here, against 80 to 200 ms for the import
@@ -29,20 +32,19 @@ def check_checksum(block: Buffer, what: str, at: int) -> None:
         raise MalformedFile(f"{what} fails its checksum", at=at)
 
 
-def check_checksums(blocks: Sequence[memoryview], signature: bytes, what: str, addresses: list[int]) -> None:
-    """Raise unless each block begins with `signature` and ends with the checksum of what precedes it.
+def check_checksums(rows: npt.NDArray[np.uint8], nbytes: IntColumn, what: str, addresses: IntColumn) -> None:
+    """Raise unless the first `nbytes[i]` bytes of each row end with the checksum of those before it.
 
     The same as `check_checksum` in a loop, at half the cost when there are tens of thousands of small blocks.
     """
-    stored_at = struct.Struct("<I").unpack_from
-    hasher = _hasher if sum(map(len, blocks)) < _INTERPRETED_NBYTES else _hasher.compiled()
-    start = len(signature)
-    for number, block in enumerate(blocks):
-        if block[:start] != signature:
-            found = bytes(block[:start])
-            raise MalformedFile(f"{what} begins with {found!r}, expected {signature!r}", at=addresses[number])
-        if hasher(block[:-4]) != stored_at(block, len(block) - 4)[0]:
-            raise MalformedFile(f"{what} fails its checksum", at=addresses[number])
+    hasher = _hasher if rows.size < _INTERPRETED_NBYTES else _hasher.compiled()
+    starts = np.arange(0, rows.size, rows.shape[1])
+    ends = starts + nbytes - 4
+    content = rows.reshape(-1).data
+    hashes = [hasher(content[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    stored = np.ndarray(rows.size - 3, "<u4", content, strides=1)[ends]  # what a word at any byte of the rows would be
+    if (wrong := stored != np.array(hashes, np.uint32)).any():
+        raise MalformedFile(f"{what} fails its checksum", at=int(addresses[wrong.argmax()]))
 
 
 def _rotate(value: int, count: int) -> int:

@@ -53,14 +53,29 @@ def pick_rows(
 ) -> npt.NDArray[np.uint8]:
     """Return rows of `nbytes` bytes, which stand from `start` on in each node: the first `counts[i]` of node i."""
     most = int(counts.max(initial=0))
-    if most == 0:
-        return np.empty((0, nbytes), np.uint8)
-    slots = nodes.view(_slots(start, nbytes, most, nodes.shape[1]))["rows"].reshape(len(nodes), most)
-    return slots[np.arange(most) < counts[:, None]].view(np.uint8).reshape(-1, nbytes)
+    return _first_slots(nodes[:, start : start + most * nbytes], counts, nbytes)
 
 
-@lru_cache(maxsize=256)
-def _slots(start: int, nbytes: int, count: int, node_nbytes: int) -> np.dtype[Any]:
-    """Return a type of nodes that hold `count` rows: opaque, because those are copied whole, and not byte by byte."""
-    layout = {"names": ["rows"], "formats": [(f"V{nbytes}", count)], "offsets": [start], "itemsize": node_nbytes}
-    return np.dtype(layout)  # type: ignore[call-overload, no-any-return]
+def interleave_rows(
+    nodes: npt.NDArray[np.uint8], start: int, counts: npt.NDArray[np.int64], between: npt.NDArray[np.uint8]
+) -> npt.NDArray[np.uint8]:
+    """Return the same rows, as wide as those of `between`, where row i of `between` follows the last row of node i.
+
+    The last node may have none that follows.
+    """
+    most, nbytes = int(counts.max(initial=0)), between.shape[1]
+    slots = np.empty((len(nodes), (most + 1) * nbytes), np.uint8)
+    slots[:, :-nbytes] = nodes[:, start : start + most * nbytes]
+    followed = np.arange(len(between))
+    slots.reshape(len(nodes), most + 1, nbytes)[followed, counts[followed]] = between
+    return _first_slots(slots, counts + (np.arange(len(nodes)) < len(between)), nbytes)
+
+
+def _first_slots(slots: npt.NDArray[np.uint8], counts: npt.NDArray[np.int64], nbytes: int) -> npt.NDArray[np.uint8]:
+    """Return the first `counts[i]` slots of row i, as rows of `nbytes` bytes."""
+    most = slots.shape[1] // nbytes
+    if (counts == most).all():
+        return slots.reshape(-1, nbytes)
+    # Opaque, because those are copied whole, and not byte by byte.
+    opaque = np.ascontiguousarray(slots).view(f"V{nbytes}")
+    return opaque[np.arange(most) < counts[:, None]].view(np.uint8).reshape(-1, nbytes)

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from h5zarr.errors import SourceError
+from h5zarr.io.column import BlockColumn, SpanColumn
 from h5zarr.io.failure import CLOSED, GONE, SHRUNK, Failure, source_error
 from h5zarr.io.log import RequestLog
 from h5zarr.io.source import Identity
@@ -44,7 +45,7 @@ class LocalSource:
             raise _describe(self.url, error) from None
         self._view: memoryview | None = memoryview(self._map if self._map is not None else b"")
 
-    def read_many(self, spans: Sequence[Span]) -> list[memoryview]:
+    def read_many(self, spans: Sequence[Span]) -> Sequence[memoryview]:
         """Return a view of the file for each span, in their order. One round, and one request for each span."""
         view = self._view
         if view is None:
@@ -53,13 +54,17 @@ class LocalSource:
         if os.fstat(self._descriptor).st_size < nbytes:
             # To touch a page that is gone is a SIGBUS, which nobody can catch.
             raise source_error(self.url, _TRUNCATED, spans[0] if spans else None)
-        for address, count in spans:
+        column = spans if isinstance(spans, SpanColumn) else None
+        for address, count in spans if column is None else column.outermost():
             if address < 0 or count < 0 or address + count > nbytes:
                 raise source_error(self.url, SHRUNK, Span(address, count))
         if spans:
             self.log.rounds += 1
             self.log.requests += len(spans)
-            self.log.nbytes += sum([count for _, count in spans])
+        if column is not None:
+            self.log.nbytes += len(column) * column.nbytes
+            return BlockColumn(view, column)
+        self.log.nbytes += sum([count for _, count in spans])
         return [view[address : address + count] for address, count in spans]
 
     def close(self) -> None:

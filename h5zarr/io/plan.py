@@ -44,6 +44,17 @@ def plan_fetches(wanted: Ranges, held: Ranges, nbytes: int, policy: ReadPolicy, 
     return _split(grown, policy.split_nbytes)
 
 
+def add_rest(fetches: Ranges, held: Ranges, nbytes: int, policy: ReadPolicy) -> Ranges:
+    """Return `fetches`, or all that is not held, where these would leave little of the file unread.
+
+    A file that has been read for the most part is dense with metadata, and later rounds will ask for most of the rest.
+    """
+    unread = nbytes - total_nbytes(held) - total_nbytes(fetches)
+    if not len(fetches) or unread > policy.rest_share * nbytes or nbytes > policy.cache_nbytes:
+        return fetches
+    return _split(subtract_ranges(np.array([[0, nbytes]]), held), policy.split_nbytes)
+
+
 def total_nbytes(ranges: Ranges) -> int:
     """Return the sum of the ranges' sizes."""
     return int((ranges[:, 1] - ranges[:, 0]).sum())

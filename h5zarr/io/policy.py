@@ -43,6 +43,9 @@ class ReadPolicy:
     whole_file_nbytes: int = 16 * MIB
     """A file of at most this size is read whole, with the first read: in less time than a handful of rounds takes."""
 
+    rest_share: float = 0.25
+    """When at most this share of the file would be left unread by a round, the round reads it, too."""
+
     first_read_nbytes: int = 1 * MIB
     """How much of the file's beginning is fetched with the first read; most metadata is there."""
 

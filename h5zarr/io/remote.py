@@ -17,7 +17,7 @@ from h5zarr.io.cache import BlockCache
 from h5zarr.io.failure import CLOSED, SHRUNK, Failure, describe_failure, source_error
 from h5zarr.io.fetch import FetchError, fetch_at_once, fetch_in_turn
 from h5zarr.io.log import RequestLog, format_nbytes
-from h5zarr.io.plan import Ranges, plan_fetches
+from h5zarr.io.plan import Ranges, add_rest, plan_fetches
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.source import Identity
 from h5zarr.io.span import LoneSpan, Span
@@ -62,7 +62,9 @@ class RemoteSource:
             raise source_error(self.url, CLOSED)
         wanted = self._locate(spans)
         lone = 2 * sum(isinstance(span, LoneSpan) for span in spans) > len(spans)
-        fetches = plan_fetches(self._extend_first(wanted), self._cache.ranges, self.nbytes, self._policy, lone=lone)
+        held = self._cache.ranges
+        fetches = plan_fetches(self._extend_first(wanted), held, self.nbytes, self._policy, lone=lone)
+        fetches = add_rest(fetches, held, self.nbytes, self._policy)
         if len(fetches):
             self._fetch(fetches)
             self._begun = True

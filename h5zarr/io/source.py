@@ -42,7 +42,7 @@ class Source(Protocol):
     @property
     def log(self) -> RequestLog: ...
 
-    def read_many(self, spans: Sequence[Span]) -> list[memoryview]:
+    def read_many(self, spans: Sequence[Span]) -> Sequence[memoryview]:
         """Return one buffer for each span, in their order, exactly as long as the span, in at most one round.
 
         Raises SourceError if any of the bytes cannot be had.

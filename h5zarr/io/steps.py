@@ -99,7 +99,8 @@ class Crew:
         """Run every step to its end, merging the requests of each round into one."""
         while self._waiting:
             running, self._waiting = self._waiting, []
-            buffers = yield [span for _, _, wanted in running for span in wanted]
+            # One that is alone has its request passed on as it is: it may be a column, which is answered as one.
+            buffers = yield [span for _, _, wanted in running for span in wanted] if len(running) > 1 else running[0][2]
             taken = 0
             for step, done, wanted in running:
                 self._ready.append((step, done, buffers[taken : taken + len(wanted)]))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h5zarr.io.plan import Ranges, plan_fetches, subtract_ranges, total_nbytes, unite_ranges
+from h5zarr.io.plan import Ranges, add_rest, plan_fetches, subtract_ranges, total_nbytes, unite_ranges
 from h5zarr.io.policy import KIB, MIB, ReadPolicy
 
 FILE_NBYTES = 400
@@ -137,3 +137,23 @@ def test_nodes_scattered_over_a_file_move_less_than_half_of_it() -> None:
 def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         ReadPolicy(**wrong)
+
+
+@given(any_ranges, any_ranges, st.floats(0, 1))
+def test_the_rest_of_a_file_is_added_where_it_is_a_small_share(fetched: Ranges, held: Ranges, share: float) -> None:
+    held = unite_ranges(held)
+    fetches = subtract_ranges(unite_ranges(fetched), held)
+    policy = ReadPolicy(rest_share=share, split_nbytes=64)
+    found = add_rest(fetches, held, FILE_NBYTES, policy)
+    unread = FILE_NBYTES - len(places(held.tolist()) | places(fetches.tolist()))
+    if not len(fetches) or unread > share * FILE_NBYTES:
+        assert found.tolist() == fetches.tolist()
+    else:
+        assert is_tidy(found)
+        assert places(found.tolist()) == set(range(FILE_NBYTES)) - places(held.tolist())
+        assert (found[:, 1] - found[:, 0]).max() <= policy.split_nbytes
+
+
+def test_the_rest_of_a_file_that_the_cache_cannot_hold_is_not_added() -> None:
+    policy = ReadPolicy(rest_share=1, cache_nbytes=FILE_NBYTES - 1)
+    assert add_rest(ranges((0, 390)), NOTHING, FILE_NBYTES, policy).tolist() == [[0, 390]]

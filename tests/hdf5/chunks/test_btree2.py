@@ -4,6 +4,7 @@ import struct
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 
 from h5zarr.errors import MalformedFile
@@ -61,6 +62,18 @@ def test_trees_of_any_depth(tmp_path: Path, shape: tuple[int, int], depth: int, 
     content = path.read_bytes()
     at = content.index(b"BTHD\0" + bytes((FILTERED if compression else UNFILTERED,)))
     assert struct.unpack_from("<H", content, at + 12)[0] == depth
+
+
+@pytest.mark.parametrize("names", [["one"], ["one", "two"]])
+def test_chunks_written_in_any_order_fill_leaves_unevenly(tmp_path: Path, names: list[str]) -> None:
+    path = tmp_path / "btree2.h5"
+    order = np.random.default_rng(4).permutation(5000).tolist()
+    with h5py.File(path, "w", libver="latest") as file:
+        for name in names:
+            values = file.create_dataset(name, (50, 100), "u1", chunks=(1, 1), maxshape=(None, None))
+            for number in order:
+                values.id.write_direct_chunk((number // 100, number % 100), bytes((number % 251,)))
+    check(path, chunks=5000 * len(names), kind=BTREE2)
 
 
 @pytest.mark.parametrize("maxshape", [(None, None, 10), (None, 9, None), (8, None, None), (None, None, None)])
