@@ -60,6 +60,7 @@ class Member:
     file: H5File | None
 
 
+_Place: TypeAlias = tuple[str, bool]  # a URL, and whether the file is taken for a raw one
 _Outcome: TypeAlias = tuple[Member, Source] | H5ZarrError | None
 
 
@@ -205,7 +206,7 @@ class Related:
 
     def _find_all(self, names: Iterable[Wanted]) -> None:
         """Look for files, remote ones several at a time."""
-        remote: dict[str, list[Wanted]] = {}
+        remote: dict[_Place, list[Wanted]] = {}
         for wanted in dict.fromkeys(names):
             if wanted in self._found or len(self.members) + len(remote) >= _MOST_FILES:
                 continue
@@ -215,7 +216,7 @@ class Related:
                     candidates = (raw_candidates if wanted.is_raw else local_candidates)(url, wanted.name)
                     self._found[wanted] = self._find_local(wanted, candidates)
                 else:
-                    remote.setdefault(sibling_url(url, wanted.name), []).append(wanted)
+                    remote.setdefault((sibling_url(url, wanted.name), wanted.is_raw), []).append(wanted)
             except H5ZarrError as error:
                 self._found[wanted] = error
         if remote:
@@ -229,17 +230,20 @@ class Related:
                 return self._admit(wanted, path, self._open_member(path, wanted))
         return None
 
-    def _find_remote(self, by_url: Mapping[str, list[Wanted]]) -> None:
-        new = [(url, wanted[0]) for url, wanted in by_url.items() if (url, wanted[0].is_raw) not in self._by_url]
+    def _find_remote(self, remote: Mapping[_Place, list[Wanted]]) -> None:
         from concurrent.futures import ThreadPoolExecutor  # needed by few, and start-up time is paid by all
 
+        new = [(place, several[0]) for place, several in remote.items() if place not in self._by_url]
+        outcomes: dict[_Place, int | H5ZarrError | None] = {}
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            opened = pool.map(lambda one: self._open_member(*one), new)
-        outcomes = {url: self._admit(first, url, outcome) for (url, first), outcome in zip(new, opened, strict=True)}
-        for url, several in by_url.items():
-            for wanted in several:
-                known = self._by_url.get((url, wanted.is_raw))
-                self._found[wanted] = outcomes.get(url) if known is None else known
+            for first in range(0, len(new), _MOST_OPEN):  # not all at once: what is open holds what it has read
+                batch = new[first : first + _MOST_OPEN]
+                opened = pool.map(lambda one: self._open_member(one[0][0], one[1]), batch)
+                for (place, wanted), outcome in zip(batch, list(opened), strict=True):
+                    outcomes[place] = self._admit(wanted, place[0], outcome)
+        for place, several in remote.items():
+            found = outcomes[place] if place in outcomes else self._by_url[place]
+            self._found.update(dict.fromkeys(several, found))
 
     def _admit(self, wanted: Wanted, url: str, outcome: _Outcome) -> int | H5ZarrError | None:
         """Return the number of a file that was opened, which is a member from now on."""

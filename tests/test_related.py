@@ -17,6 +17,7 @@ from h5zarr.io.source import open_source
 from h5zarr.netcdf4.names import interpret_names
 from h5zarr.related import find_related
 from h5zarr.scanning import scan_source
+from h5zarr.translating import translate
 from tests.collections_of_files import SHARED
 from tests.netcdf4.shown import opened, show
 from tests.servers import Faults, RangeServer
@@ -186,6 +187,44 @@ def test_the_traps_are_followed() -> None:
         assert problem.path == "/ext"
 
 
+# --- as references
+
+
+def read_back(references: Path) -> Any:
+    """Return the Zarr group that references show."""
+    import fsspec
+    import zarr
+    from zarr.storage import FsspecStore
+
+    options = {"remote_protocol": "file", "remote_options": {"asynchronous": True}, "asynchronous": True}
+    store = FsspecStore(fsspec.filesystem("reference", fo=str(references), **options), path="", read_only=True)
+    return zarr.open_group(store, mode="r")
+
+
+def test_references_to_several_files_are_read_by_zarr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in range(3):
+        write_values(tmp_path / f"s{number}.h5", a=np.arange(4000).reshape(1000, 4) + number)
+    np.arange(3000, dtype="f8").tofile(tmp_path / "a.raw")
+    layout = h5py.VirtualLayout((4, 1000, 4), "i8")
+    for number in range(4):
+        layout[number] = h5py.VirtualSource(f"s{number}.h5", "a", (1000, 4))
+    with h5py.File(tmp_path / "main.h5", "w") as file:
+        file.create_virtual_dataset("virtual", layout, fillvalue=-1)
+        file.create_dataset("raw", (3000,), "f8", external=[("a.raw", 0, 24_000)])
+        file["linked"] = h5py.ExternalLink("s1.h5", "/a")
+    result = translate("main.h5", tmp_path / "refs.json")
+    assert not result.problems
+    assert [str(one) for one in result.warnings] == [
+        "/virtual: the source 'a' in 's3.h5' is missing, and reads as the fill value"
+    ]
+    assert len(result.provenance.sources) == len(result.hierarchy.urls) == 5
+    group = read_back(tmp_path / "refs.json")
+    with h5py.File(tmp_path / "main.h5") as file:
+        for name in ("virtual", "raw", "linked"):
+            np.testing.assert_array_equal(group[name][...], file[name][...])
+
+
 # --- from far away
 
 
@@ -212,6 +251,19 @@ def test_remote_files_are_found_beside_each_other_several_at_a_time(tmp_path: Pa
     expected = np.arange(2) + 10 * np.arange(12)[:, None]
     expected[5] = -1
     np.testing.assert_array_equal(values, expected)
+
+
+def test_a_remote_file_may_be_raw_to_one_and_not_to_another(tmp_path: Path) -> None:
+    path = write_links(tmp_path / "main.h5", linked=("s.h5", "/a"))
+    with h5py.File(path, "a") as file:
+        file.create_dataset("raw", (8,), "u1", external=[("s.h5", 0, 8)])
+    other = write_values(tmp_path / "s.h5", a=np.arange(2)).read_bytes()
+    with RangeServer({"/main.h5": path.read_bytes(), "/s.h5": other}) as server:
+        url = server.url("/main.h5")
+        with open_source(url) as source, find_related(source, scan_source(source), url) as related:
+            assert show(related, "raw").tobytes() == other[:8]
+            assert [name for _, name in related.links] == ["s.h5"]
+            assert related.urls[1:] == (server.url("/s.h5"),) * 2
 
 
 def test_a_remote_file_that_is_refused_is_not_taken_for_missing(tmp_path: Path) -> None:

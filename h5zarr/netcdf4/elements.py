@@ -104,8 +104,9 @@ def _float(datatype: FloatingPoint) -> ElementForm:
         for name, (exponent_nbits, mantissa_nbits) in _EXPONENTS.items():
             bias = (1 << exponent_nbits - 1) - 1
             fits_range = datatype.exponent_nbits <= exponent_nbits and datatype.exponent_bias <= bias
-            if fits_range and datatype.mantissa_nbits <= mantissa_nbits:
-                return ElementForm(np.dtype(f"<{name}"), False)
+            dtype = np.dtype(f"<{name}")
+            if fits_range and datatype.mantissa_nbits <= mantissa_nbits and datatype.nbytes <= dtype.itemsize:
+                return ElementForm(dtype, False)
     raise Unrepresentable(
         f"Zarr has no type for floating-point numbers of {datatype.nbytes} bytes with {datatype.mantissa_nbits} bits "
         f"of mantissa and {datatype.exponent_nbits} of exponent"

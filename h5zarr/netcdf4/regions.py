@@ -131,7 +131,7 @@ def limited_axis(selection: RegularSelection, axis: int) -> Axis:
     count, block = selection.count[axis], selection.block[axis]
     if count is None or block is None:
         raise MalformedFile("a selection has no end along two axes")
-    start, stride = selection.start[axis], max(1, selection.stride[axis])
+    start, stride = selection.start[axis], _stride(selection, axis)
     if count == 0 or block == 0:
         return Axis(start, 1, 1, start)
     return Axis(start, stride, block, start + (count - 1) * stride + block)
@@ -139,10 +139,16 @@ def limited_axis(selection: RegularSelection, axis: int) -> Axis:
 
 def unlimited_axis(selection: RegularSelection, axis: int, stop: int) -> Axis:
     """Return the axis of a selection that has no end there, with one at `stop`."""
-    start, stride, block = selection.start[axis], max(1, selection.stride[axis]), selection.block[axis]
+    start, stride, block = selection.start[axis], _stride(selection, axis), selection.block[axis]
     if block is None:
         return Axis(start, max(1, stop), max(1, stop), max(start, stop))
     return Axis(start, stride, max(1, block), max(start, stop))
+
+
+def _stride(selection: RegularSelection, axis: int) -> int:
+    if selection.stride[axis] == 0:
+        raise MalformedFile("a selection has a stride of 0")
+    return selection.stride[axis]
 
 
 def find_unlimited(selection: Selection) -> int | None:
