@@ -1,24 +1,54 @@
-"""The README's example prints what the README says."""
+"""The README's commands and its example do what the README says."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import re
+import shlex
+import shutil
+from pathlib import Path
 
 import pytest
 
-from tests.collections_of_files import PROJECT
+from h5zarr.cli import main
+from tests.collections_of_files import PROJECT, SAMPLES
+
+README = (PROJECT / "README.md").read_text()
+COMMANDS = re.findall(r"```sh\n(.*?)\n```", README, re.DOTALL)
 
 
-def test_the_example_prints_what_the_readme_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    readme = (PROJECT / "README.md").read_text()
-    code = re.search(r"```python\n(.*?)```", readme, re.DOTALL)
-    expected = re.search(r"```text\n(.*?)```", readme, re.DOTALL)
+@pytest.fixture(autouse=True)
+def beside_the_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run in a directory that has what the README's commands need, and where they may write."""
+    (tmp_path / "sample_data").mkdir()
+    shutil.copy(SAMPLES / "ocean.nc", tmp_path / "sample_data")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
+def test_the_example_prints_what_the_readme_says() -> None:
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    expected = re.search(r"```text\n(.*?)```", README, re.DOTALL)
     assert code is not None
     assert expected is not None
-    monkeypatch.chdir(PROJECT)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(code[1], {})
     assert printed.getvalue() == expected[1]
+
+
+def test_the_first_command_translates_a_sample() -> None:
+    install, _, translate = COMMANDS[0].rpartition(" && ")
+    assert install == "python3 -m venv .venv && .venv/bin/pip install -q ."
+    program, *arguments = shlex.split(translate)
+    assert program == ".venv/bin/h5zarr"
+    assert arguments[0] == "translate"
+    assert main(arguments) == 0
+    assert Path(arguments[-1]).stat().st_size
+
+
+def test_the_second_command_is_what_is_run_before_a_change_lands() -> None:
+    command = COMMANDS[1].removeprefix("python3 ")
+    assert command.endswith(".venv/bin/pytest")
+    assert command in (PROJECT / ".ci" / "run").read_text()
