@@ -5,21 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from h5zarr.encode.options import Inlining
     from h5zarr.scanning import scan
-    from h5zarr.translating import translate
+    from h5zarr.selecting import Selection
+    from h5zarr.translating import Options, Translation, translate
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "scan", "translate"]
+__all__ = ["Inlining", "Options", "Selection", "Translation", "__version__", "scan", "translate"]
+_HOMES = {
+    "Inlining": "h5zarr.encode.options",
+    "Options": "h5zarr.translating",
+    "Selection": "h5zarr.selecting",
+    "Translation": "h5zarr.translating",
+    "scan": "h5zarr.scanning",
+    "translate": "h5zarr.translating",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for when it is asked for: `h5zarr --help` needs none of it."""
-    if name == "scan":
-        from h5zarr.scanning import scan
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return scan
-    if name == "translate":
-        from h5zarr.translating import translate
-
-        return translate
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -61,6 +61,7 @@ class Unrepresentable(H5ZarrError):
     """The file is fine, but Zarr cannot express what it says."""
 
     kind = "unrepresentable"
+    remedy = "Read it from the file itself, with h5py for instance."
 
 
 @dataclass(frozen=True, slots=True)

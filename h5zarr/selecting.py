@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from h5zarr.errors import H5ZarrError, Problem
@@ -19,11 +19,16 @@ class NothingSelected(H5ZarrError):
         "h5zarr inspect lists the names."
     )
 
+    def __init__(self, message: str, remedy: str | None = None) -> None:
+        if remedy is not None:
+            self.remedy = remedy
+        super().__init__(message)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Variables below `group`, which becomes the root, that match one of `include` (all, if there is none) but none of
-    `exclude`. A pattern that matches a group matches all that is in it.
+    `exclude`. A pattern that matches a group matches all that is in it. Coordinates come along with what they describe.
     """
 
     group: str = "/"
@@ -34,15 +39,10 @@ class Selection:
         """Return the selected part, problems included."""
         root = "/" + self.group.strip("/")
         if not isinstance(tree.nodes.get(root), TreeGroup):
-            raise NothingSelected(f"the file has no group {root}")
-        wanted = self._wanted()
-        nodes = {
-            moved: node
-            for path, node in tree.nodes.items()
-            if (moved := _below(path, root)) is not None and (isinstance(node, TreeGroup) or wanted(moved))
-        }
-        if self.include and not any(isinstance(node, Variable) for node in nodes.values()):
-            raise NothingSelected(f"nothing matches {', '.join(self.include)}")
+            raise NothingSelected(f"the file has no group {root}", "h5zarr inspect lists the groups.")
+        below = {moved: node for path, node in tree.nodes.items() if (moved := _below(path, root)) is not None}
+        wanted = self._wanted(below)
+        nodes = {path: node for path, node in below.items() if isinstance(node, TreeGroup) or wanted(path)}
         if self.include:
             nodes = _without_idle_groups(nodes)
         return replace(
@@ -52,9 +52,27 @@ class Selection:
             warnings=_kept(tree.warnings, root, wanted),
         )
 
-    def _wanted(self) -> Callable[[str], bool]:
-        included, excluded = compile_patterns(self.include), compile_patterns(self.exclude)
-        return lambda path: (not self.include or included(path)) and not excluded(path)
+    def _wanted(self, nodes: Mapping[str, TreeGroup | Variable]) -> Callable[[str], bool]:
+        """Return a test of paths; raises where nothing of what is to be included is there."""
+        excluded = compile_patterns(self.exclude)
+        if not self.include:
+            return lambda path: not excluded(path)
+        included = compile_patterns(self.include)
+        named = [path for path, node in nodes.items() if isinstance(node, Variable) and included(path)]
+        if not named:
+            raise NothingSelected(f"nothing matches {', '.join(self.include)}")
+        along = {coordinate for path in named for coordinate in _coordinates(path, nodes)}
+        return lambda path: (included(path) or path in along) and not excluded(path)
+
+
+def _coordinates(path: str, nodes: Mapping[str, TreeGroup | Variable]) -> Iterator[str]:
+    """Yield the paths of variables that are named like a dimension of this one, or in its `coordinates`."""
+    variable = nodes[path]
+    assert isinstance(variable, Variable)
+    listed = variable.attributes.get("coordinates")
+    names = [*variable.dimensions, *(listed.split() if isinstance(listed, str) else ())]
+    group = path.rpartition("/")[0]
+    yield from (place for name in names if isinstance(nodes.get(place := f"{group}/{name}"), Variable))
 
 
 def _below(path: str, root: str) -> str | None:

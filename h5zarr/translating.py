@@ -23,9 +23,9 @@ from h5zarr.netcdf4.names import interpret_names
 from h5zarr.netcdf4.scales import NOT_COORDINATE
 from h5zarr.refs.json_v2 import write_nodes_v2
 from h5zarr.refs.json_v3 import write_json_v3
-from h5zarr.refs.names import leave_out_unreadable
+from h5zarr.refs.names import check_urls, leave_out_unreadable
 from h5zarr.refs.nz import declare_nz
-from h5zarr.refs.output import open_output
+from h5zarr.refs.output import check_output, open_output
 from h5zarr.refs.provenance import Provenance, SourceState
 from h5zarr.refs.v2_metadata import NodeV2, encode_v2
 from h5zarr.related import Related, find_related
@@ -57,8 +57,12 @@ class Options:
     nz: bool = False
     strict: bool = False
 
+    def __post_init__(self) -> None:
+        if self.zarr_format not in (2, 3):
+            raise ValueError(f"zarr_format is {self.zarr_format}, but must be 2 or 3")
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Translation:
     """The result: Zarr metadata and references, what is left out (`problems`) or not all that it was (`warnings`).
 
@@ -76,6 +80,9 @@ class Translation:
     bare_dimensions: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     nodes_v2: Mapping[str, NodeV2] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Translation of {self.provenance.sources[0].url}: {len(self.arrays())} arrays>"
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -114,6 +121,8 @@ def translate(
     An `H5ZarrError` means that nothing was written. `on_open` is given the log of requests, to watch it grow.
     """
     options = options or Options()
+    if out is not None:
+        check_output(out, os.fspath(source))
     with open_source(source, storage_options, policy) as opened:
         if on_open is not None:
             on_open(opened.log)
@@ -148,13 +157,19 @@ def translate_source(
     return Translation(
         hierarchy=hierarchy,
         nodes_v2=nodes_v2,
-        provenance=Provenance(__version__, tuple(SourceState(one.url, one.identity) for one in related.members)),
+        provenance=_provenance(related),
         options=options,
         log=related.log,
         source_nbytes=source.nbytes,
         seconds=time.perf_counter() - started,
         renamed=_renamed(naming),
         bare_dimensions=tuple(dimension.path for dimension in naming.bare_dimensions() if dimension.dataset),
+    )
+
+
+def _provenance(related: Related) -> Provenance:
+    return Provenance(
+        __version__, tuple(SourceState(reference_url(one.url)[0], one.identity) for one in related.members)
     )
 
 
@@ -179,6 +194,7 @@ def _encode(tree: Tree, related: Related, inlining: Inlining) -> Hierarchy:
 def _fit(hierarchy: Hierarchy, options: Options) -> tuple[Hierarchy, Mapping[str, NodeV2] | None]:
     """Return the hierarchy without what the chosen format cannot hold, which is then among its problems."""
     readable, problems = leave_out_unreadable(hierarchy)
+    problems += check_urls(hierarchy.urls)
     warnings = hierarchy.warnings
     if options.nz:
         readable, against = declare_nz(readable)

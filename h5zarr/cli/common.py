@@ -27,6 +27,14 @@ def add_storage_options(parser: argparse.ArgumentParser | argparse._ArgumentGrou
         metavar="KEY=VALUE",
         help="passed on to fsspec; VALUE is JSON if it can be, else text. May be repeated",
     )
+    parser.add_argument("--anon", action="store_true", help="read from the cloud without credentials")
+
+
+def source_options(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the storage options for `url` that the user chose."""
+    from h5zarr.io.anonymous import anonymous_options
+
+    return {**(anonymous_options(url) if arguments.anon else {}), **dict(arguments.storage_option)}
 
 
 def complain(url: str, message: str, remedy: str = "") -> int:

@@ -7,7 +7,15 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, EXIT_CODES, add_storage_options, complain, write_lines
+from h5zarr.cli.common import (
+    DONE,
+    DONE_WITH_PROBLEMS,
+    EXIT_CODES,
+    add_storage_options,
+    complain,
+    source_options,
+    write_lines,
+)
 
 if TYPE_CHECKING:
     from h5zarr.hdf5.model import H5File
@@ -65,7 +73,7 @@ def inspect(arguments: argparse.Namespace) -> int:
     from h5zarr.scanning import scan_source
 
     try:
-        with open_source(arguments.url, dict(arguments.storage_option)) as source:
+        with open_source(arguments.url, source_options(arguments.url, arguments)) as source:
             file = scan_source(source)
             nbytes, log = source.nbytes, source.log
     except H5ZarrError as error:

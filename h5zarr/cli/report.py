@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from h5zarr.errors import Problem
+from h5zarr.errors import H5ZarrError, Problem
 from h5zarr.hierarchy import ArrayNode
 from h5zarr.inspect.escape import readable
 from h5zarr.inspect.quantities import counted, size
 from h5zarr.io.url import display_url
-from h5zarr.translating import Translation
+from h5zarr.translating import ProblemsFound, Translation
 
 
 def report_lines(source: str, done: Translation, *, quiet: bool) -> Iterator[str]:
@@ -81,6 +81,16 @@ def describe_translation(source: str, done: Translation) -> dict[str, Any]:
         "requests": done.log.requests,
         "bytes_read": done.log.nbytes,
         "seconds": round(done.seconds, 6),
+    }
+
+
+def describe_failure(source: str, error: H5ZarrError) -> dict[str, Any]:
+    """Return the report for machines of a translation of which nothing was written."""
+    problems = error.problems if isinstance(error, ProblemsFound) else ()
+    return {
+        "source": display_url(source),
+        "error": {"kind": error.kind, "message": str(error), "remedy": error.remedy},
+        "problems": [_describe(problem) for problem in problems],
     }
 
 

@@ -7,7 +7,16 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, EXIT_CODES, add_storage_options, complain, storage_option, tell
+from h5zarr.cli.common import (
+    DONE,
+    DONE_WITH_PROBLEMS,
+    EXIT_CODES,
+    add_storage_options,
+    complain,
+    source_options,
+    storage_option,
+    tell,
+)
 
 if TYPE_CHECKING:
     from h5zarr.translating import Options
@@ -29,7 +38,7 @@ examples:
 
 open them with:
   xarray.open_dataset("reference://", engine="zarr", storage_options={{"fo": "ocean.json"}})
-  For files on http or s3 add "remote_protocol": "s3" and "remote_options": {{"asynchronous": True}}.
+  For files on http or s3 add "remote_options": {{"asynchronous": True}} to the storage options.
 
 patterns:
   *, ? and [...] match within one name, ** any number of groups. A pattern without a leading slash matches at any depth;
@@ -59,7 +68,6 @@ def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     _add_form(parser.add_argument_group("how"))
     reading = parser.add_argument_group("reading and reporting")
     add_storage_options(reading)
-    reading.add_argument("--anon", action="store_true", help="read from the cloud without credentials")
     reading.add_argument("--report", metavar="FILE", help="write what happened, as JSON; - is standard output")
     reading.add_argument("--quiet", action="store_true", help="say nothing but problems")
     parser.set_defaults(command=translate)
@@ -74,7 +82,7 @@ def _add_form(form: argparse._ArgumentGroup) -> None:
         type=_nbytes,
         metavar="N",
         help="carry arrays of up to N bytes in the references themselves; 0 for only what cannot be referred to "
-        "(default: small arrays, and coordinates up to some 10 kB)",
+        "(default: 1 KiB, and 256 KiB for coordinates)",
     )
     form.add_argument(
         "--max-inline-bytes", type=_nbytes, metavar="N", help="all inlined arrays together (default 64 MiB)"
@@ -92,32 +100,60 @@ def _add_form(form: argparse._ArgumentGroup) -> None:
 def translate(arguments: argparse.Namespace) -> int:
     """Write references, and say what happened."""
     from h5zarr.cli.progress import Progress
-    from h5zarr.cli.report import describe_translation, problem_lines, report_lines
+    from h5zarr.cli.report import describe_failure, describe_translation, problem_lines, report_lines
     from h5zarr.errors import H5ZarrError
-    from h5zarr.refs.output import open_output
     from h5zarr.translating import ProblemsFound
     from h5zarr.translating import translate as run
 
+    source = arguments.source
     try:
-        with Progress(arguments.source, is_shown=not arguments.quiet and sys.stderr.isatty()) as progress:
+        _check_report(arguments)
+        with Progress(source, is_shown=not arguments.quiet and sys.stderr.isatty()) as progress:
             done = run(
-                arguments.source,
+                source,
                 arguments.out,
-                storage_options=_source_options(arguments),
+                storage_options=source_options(source, arguments),
                 output_options=dict(arguments.output_option),
                 options=_options(arguments),
                 on_open=progress.watch,
             )
-        if arguments.report:
-            with open_output(arguments.report) as sink:
-                sink.write(json.dumps(describe_translation(arguments.source, done), indent=2).encode() + b"\n")
-    except ProblemsFound as error:
-        tell(problem_lines(arguments.source, error.problems))
-        return complain(arguments.source, str(error), error.remedy)
     except H5ZarrError as error:
-        return complain(arguments.source, str(error), error.remedy)
-    tell(report_lines(arguments.source, done, quiet=arguments.quiet))
+        if isinstance(error, ProblemsFound):
+            tell(problem_lines(source, error.problems))
+        _write_report(arguments, describe_failure(source, error))
+        return complain(source, str(error), error.remedy)
+    _write_report(arguments, describe_translation(source, done))
+    tell(report_lines(source, done, quiet=arguments.quiet))
     return DONE_WITH_PROBLEMS if done.problems else DONE
+
+
+def _check_report(arguments: argparse.Namespace) -> None:
+    """Raise where the report would stand in the place of what is read or written."""
+    from h5zarr.errors import OutputError
+    from h5zarr.refs.output import check_output
+
+    if not arguments.report:
+        return
+    place = arguments.report
+    arguments.report = None  # until it is known to be harmless
+    check_output(place, arguments.source)
+    if place == arguments.out:
+        raise OutputError(place, "references and report cannot both be written there", remedy="Give two names.")
+    arguments.report = place
+
+
+def _write_report(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
+    """Write the report, where one is asked for; a job that failed leaves one too, not that of the day before."""
+    from h5zarr.errors import OutputError
+    from h5zarr.refs.output import open_output
+
+    if not arguments.report:
+        return
+    try:
+        with open_output(arguments.report) as sink:
+            sink.write(json.dumps(report, indent=2).encode() + b"\n")
+    except OutputError as error:
+        complain(arguments.report, str(error), error.remedy)
 
 
 def _options(arguments: argparse.Namespace) -> Options:
@@ -138,13 +174,6 @@ def _options(arguments: argparse.Namespace) -> Options:
         nz=arguments.nz,
         strict=arguments.strict,
     )
-
-
-def _source_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    from h5zarr.io.anonymous import anonymous_options
-
-    anonymous = anonymous_options(arguments.source) if arguments.anon else {}
-    return {**anonymous, **dict(arguments.storage_option)}
 
 
 def _nbytes(text: str) -> int:

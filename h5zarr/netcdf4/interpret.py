@@ -19,6 +19,7 @@ from h5zarr.netcdf4.virtual import locate
 from h5zarr.tree import AttributeValue, HeldBytes, Storage, StoredChunks, Tree, TreeGroup, Variable
 
 _ALONE = Nowhere()
+_HARMLESS = frozenset({"link", "dimension"})  # nothing is left out that could be shown
 _FETCH = "Put that file where the virtual dataset says, then try again."
 
 
@@ -28,7 +29,10 @@ def interpret_file(file: H5File, naming: Naming, urls: Sequence[str], elsewhere:
     A variable that cannot be expressed is left out, and named among the problems.
     """
     nodes: dict[str, TreeGroup | Variable] = {}
-    problems, warnings = list(file.problems), list(naming.problems)
+    problems: list[Problem] = list(file.problems)
+    warnings: list[Problem] = []
+    for problem in naming.problems:
+        (warnings if problem.kind in _HARMLESS else problems).append(problem)
     for group in naming.groups:
         nodes[group.path] = TreeGroup(attributes=_attributes(group.attributes, file))
         for named in group.variables:
@@ -84,8 +88,9 @@ def _fill_of_short(dataset: Dataset, form: ElementForm, storage: Storage) -> npt
     has_gaps = is_virtual or (isinstance(dataset.layout, ChunkedLayout) and not _is_full(dataset, dataset.layout))
     if not same and has_gaps:
         raise Unrepresentable(
-            f"unwritten values read as {inside}, those beyond the end of the dataset, up to the length of its "
-            f"dimension, as {beyond}; Zarr has one fill value for both"
+            f"unwritten values read as {zero if inside is None else inside}, but as "
+            f"{zero if beyond is None else beyond} beyond the end of the dataset, up to the length of its dimension; "
+            "Zarr has one fill value for both"
         )
     return beyond
 

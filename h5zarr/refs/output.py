@@ -51,6 +51,19 @@ class _File:
             self._file.write(data)
 
 
+def check_output(target: str | os.PathLike[str], source: str) -> None:
+    """Raise OutputError where `target` is the very file that is read."""
+    text = os.fspath(target)
+    ours, theirs = find_local_path(text), find_local_path(source)
+    if ours is None or theirs is None:
+        is_same = text == source
+    else:
+        is_same = text != "-" and os.path.exists(ours) and os.path.exists(theirs) and os.path.samefile(ours, theirs)
+    if is_same:
+        what = "this is the file that is read, and it would be replaced"
+        raise OutputError(display_url(text), what, remedy="Give another name for the output.")
+
+
 @contextmanager
 def open_output(target: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Iterator[Sink]:
     """Give a sink whose bytes stand at `target` when the context ends without an exception, and only then.
