@@ -84,10 +84,16 @@ def test_modules_stay_small(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 360
 
 
-def test_scanning_a_local_file_imports_neither_fsspec_nor_zarr() -> None:
-    script = (
-        "import sys, h5zarr; h5zarr.scan(sys.argv[1]);print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    )
-    sample = PACKAGE.parent / "sample_data" / "links_compact.h5"
-    done = subprocess.run([sys.executable, "-c", script, str(sample)], capture_output=True, text=True, check=True)
+@pytest.mark.parametrize(
+    ("work", "sample"),
+    [
+        ("import h5zarr; h5zarr.scan(sys.argv[1])", "links_compact.h5"),
+        ("from h5zarr.cli import main; main(['translate', *sys.argv[1:]])", "ocean.nc"),
+    ],
+    ids=["scan", "translate"],
+)
+def test_a_local_file_needs_neither_fsspec_nor_zarr(work: str, sample: str, tmp_path: Path) -> None:
+    script = f"import sys; {work}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    paths = [str(PACKAGE.parent / "sample_data" / sample), str(tmp_path / "references.json")]
+    done = subprocess.run([sys.executable, "-c", script, *paths], capture_output=True, text=True, check=True)
     assert not {"fsspec", "zarr", "numcodecs", "h5py", "xarray", "asyncio"} & set(done.stdout.split())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,20 +21,21 @@ from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
 from h5zarr.tree import ConvertedValues, HeldBytes, StoredChunks, Variable
 
+Unfinished: TypeAlias = Callable[..., ArrayNode]
+"""Makes an array of its chunk shape, codecs and manifest; all else is known."""
+
 
 def encode_array(
     variable: Variable, attributes: Mapping[str, Json], is_coordinate: bool, budget: Budget
 ) -> Step[ArrayNode]:
     """Return the array of a variable, with the bytes of those chunks that are to be inlined."""
-    array = ArrayNode(
+    array = partial(
+        ArrayNode,
         shape=variable.shape,
         data_type=encode_dtype(variable.dtype),
-        chunk_shape=tuple(max(1, extent) for extent in variable.shape),
-        codecs=(encode_serializer(variable.dtype),),
         fill_value=encode_fill(variable.dtype, variable.fill),
         dimension_names=variable.dimensions,
         attributes=attributes,
-        manifest=_inline_manifest(len(variable.shape), None),
     )
     match variable.storage:
         case StoredChunks() as stored:
@@ -43,17 +44,17 @@ def encode_array(
             return (yield from _encode_converted(array, variable, converted, budget))
         case HeldBytes(content=content):
             budget.require(len(content), "values that stand among the metadata must be inlined")
-            return replace(array, manifest=_inline_manifest(len(variable.shape), content if content else None))
+            return _one_chunk(array, variable.shape, variable.dtype, content)
 
 
 def _encode_stored(
-    array: ArrayNode, variable: Variable, stored: StoredChunks, codec: Json | None, is_coordinate: bool, budget: Budget
+    array: Unfinished, variable: Variable, stored: StoredChunks, codec: Json | None, is_coordinate: bool, budget: Budget
 ) -> Step[ArrayNode]:
     """Return an array whose chunks are in files; all of them are inlined where they take few bytes."""
     element_nbytes = stored.element_nbytes or variable.dtype.itemsize
     plan = plan_chunks(stored, variable.dtype, element_nbytes, codec)
     count = len(stored.address)
-    if plan.odd.any():
+    if plan.odd is not None:
         budget.require(plan.odd_nbytes, "some chunks skipped a filter that others have not, and must be inlined")
     if is_coordinate and count > 1 and codec is None:
         whole = yield from _encode_whole(array, variable, stored, budget)
@@ -61,14 +62,16 @@ def _encode_stored(
             return whole
     total = int(stored.nbytes.sum()) if count else 0
     limit = budget.inlining.coordinate_nbytes if is_coordinate else budget.inlining.array_nbytes
-    inline = np.full(count, 0 < total <= limit and isinstance(stored.source, int) and budget.allows(total))
-    if not isinstance(stored.source, int) and plan.odd.any():
+    inline = 0 < total <= limit and isinstance(stored.source, int) and budget.allows(total)
+    if not isinstance(stored.source, int) and plan.odd is not None:
         raise Unsupported("some chunks skipped a filter that others have not, and they lie in several files")
-    manifest = yield from read_chunks(plan, inline)
-    return replace(array, chunk_shape=stored.chunk_shape, codecs=plan.codecs, manifest=manifest)
+    manifest = yield from read_chunks(plan, inline=inline)
+    return array(chunk_shape=stored.chunk_shape, codecs=plan.codecs, manifest=manifest)
 
 
-def _encode_whole(array: ArrayNode, variable: Variable, stored: StoredChunks, budget: Budget) -> Step[ArrayNode | None]:
+def _encode_whole(
+    array: Unfinished, variable: Variable, stored: StoredChunks, budget: Budget
+) -> Step[ArrayNode | None]:
     """Return an array whose chunks are put together to one, and inlined; None where it is too large or not readable.
 
     Coordinates along an unlimited dimension often have a chunk for each step, and readers load every one of them.
@@ -90,11 +93,11 @@ def _encode_whole(array: ArrayNode, variable: Variable, stored: StoredChunks, bu
         values = whole.assemble(contents, stored.index, masks)
     except H5ZarrError:  # for want of a package, or because a chunk is broken: whoever reads it will be told
         return None
-    return replace(array, manifest=_inline_manifest(values.ndim, values.tobytes()))
+    return _one_chunk(array, variable.shape, variable.dtype, values.tobytes())
 
 
 def _encode_converted(
-    array: ArrayNode, variable: Variable, converted: ConvertedValues, budget: Budget
+    array: Unfinished, variable: Variable, converted: ConvertedValues, budget: Budget
 ) -> Step[ArrayNode]:
     """Return an array whose values are inlined as readers should see them; large ones are left to a codec."""
     if converted.stored is not None and converted.codec is not None:
@@ -105,22 +108,20 @@ def _encode_converted(
         budget.require(converted.nbytes, "the values are not in the file as readers see them, and must be inlined")
     values = yield from converted.read()
     if values.dtype != variable.dtype:  # text that turned out not to be UTF-8
-        serializer = (encode_serializer(values.dtype),)
-        fill = encode_fill(values.dtype, None)
-        array = replace(array, data_type=encode_dtype(values.dtype), codecs=serializer, fill_value=fill)
-    return replace(
-        array,
-        chunk_shape=tuple(max(1, extent) for extent in values.shape),
-        manifest=_inline_manifest(values.ndim, _encode_values(values) if values.size else None),
-    )
+        array = partial(array, data_type=encode_dtype(values.dtype), fill_value=encode_fill(values.dtype, None))
+    return _one_chunk(array, values.shape, values.dtype, _encode_values(values) if values.size else b"")
 
 
 def _encode_values(values: npt.NDArray[Any]) -> bytes:
     return encode_texts(values) if values.dtype.kind == "O" else values.tobytes()
 
 
-def _inline_manifest(rank: int, content: bytes | None) -> Manifest:
-    """Return the manifest of an array that is one inlined chunk, or none where it has no content."""
-    none = np.empty(0, np.int64)
-    inline = {} if content is None else {(0,) * rank: content}
-    return Manifest(index=np.empty((0, rank), np.int64), address=none, nbytes=none, inline=inline)
+def _one_chunk(array: Unfinished, shape: tuple[int, ...], dtype: np.dtype[Any], content: bytes) -> ArrayNode:
+    """Return an array that is one inlined chunk of plain values, or none where there are no values."""
+    rank, none = len(shape), np.empty(0, np.int64)
+    inline = {(0,) * rank: content} if content else {}
+    return array(
+        chunk_shape=tuple(max(1, extent) for extent in shape),
+        codecs=(encode_serializer(dtype),),
+        manifest=Manifest(index=np.empty((0, rank), np.int64), address=none, nbytes=none, inline=inline),
+    )

@@ -25,6 +25,7 @@ from h5zarr.hierarchy import Json
 from h5zarr.tree import AttributeValue
 
 _SELF_EVIDENT = frozenset({"int64", "float64", "bool"})
+_DOUBLE_NBYTES = 8
 
 
 def encode_attribute(value: AttributeValue) -> Json:
@@ -35,7 +36,13 @@ def encode_attribute(value: AttributeValue) -> Json:
         return _encode_array(value)
     if isinstance(value, Mapping):
         return {name: encode_attribute(part) for name, part in value.items()}
-    return [encode_attribute(part) for part in value] if len(value) != 1 else encode_attribute(value[0])
+    return encode_attribute(value[0]) if len(value) == 1 else [_encode_part(part) for part in value]
+
+
+def _encode_part(value: AttributeValue) -> Json:
+    """Return one of several values; of sequences that differ in length, one of length 1 is a list like the others."""
+    encoded = encode_attribute(value)
+    return [encoded] if isinstance(value, np.ndarray) and value.shape == (1,) else encoded
 
 
 def attribute_type(value: AttributeValue) -> str | None:
@@ -46,6 +53,11 @@ def attribute_type(value: AttributeValue) -> str | None:
     return None if name in _SELF_EVIDENT and value.size else name
 
 
+def number_type(value: AttributeValue) -> str | None:
+    """Return the numpy type of an attribute that is numbers; None for any other."""
+    return _type_name(value.dtype) if isinstance(value, np.ndarray) else None
+
+
 @lru_cache(maxsize=256)
 def _type_name(dtype: np.dtype[Any]) -> str | None:
     """Return the name of a type of numbers, whatever its byte order. Cached, because numpy makes it up each time."""
@@ -53,10 +65,11 @@ def _type_name(dtype: np.dtype[Any]) -> str | None:
 
 
 def _encode_array(values: npt.NDArray[Any]) -> Json:
+    dtype = values.dtype
+    if dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize <= _DOUBLE_NBYTES):
+        return values.item() if values.size == 1 else values.tolist()
     if values.size == 1:
         return _encode_element(values.reshape(-1)[0])
-    if values.dtype.kind in "biu" or values.dtype in (np.float64, np.float32, np.float16):
-        return values.tolist()
     return [_encode_array(part) if part.ndim else _encode_element(part[()]) for part in map(np.asarray, values)]
 
 

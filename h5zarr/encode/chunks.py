@@ -31,18 +31,18 @@ Rows = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChunkPlan:
-    """How the chunks of an array are told: `codecs` for all, and the rows that went another way."""
+    """How the chunks of an array are told: `codecs` for all, and the rows that went another way, if there are any."""
 
     stored: StoredChunks
     codecs: tuple[Json, ...]
     filters: tuple[StoredFilter, ...]
-    odd: Rows
+    odd: Rows | None
     chunk_nbytes: int
 
     @property
     def odd_nbytes(self) -> int:
         """What the odd chunks take when they are inlined, at most."""
-        return int(np.count_nonzero(self.odd)) * self.chunk_nbytes
+        return 0 if self.odd is None else int(np.count_nonzero(self.odd)) * self.chunk_nbytes
 
 
 def plan_chunks(stored: StoredChunks, dtype: np.dtype[Any], element_nbytes: int, codec: Json | None) -> ChunkPlan:
@@ -51,7 +51,9 @@ def plan_chunks(stored: StoredChunks, dtype: np.dtype[Any], element_nbytes: int,
     `element_nbytes` is the size of an element in the file. Raises Unsupported where a filter has no codec.
     """
     mask, odd = _common_mask(stored)
-    filters = tuple(one for bit, one in enumerate(stored.filters) if not mask >> bit & 1)
+    # Where nothing is stored, there is nothing to undo, and it does not matter whether there is a codec.
+    written = stored.filters if len(stored.address) else ()
+    filters = tuple(one for bit, one in enumerate(written) if not mask >> bit & 1)
     chunk_nbytes = element_nbytes * prod(stored.chunk_shape)
     first = [encode_serializer(dtype)] + ([codec] if codec is not None else [])
     behind = _encode_filters(filters, element_nbytes, chunk_nbytes)
@@ -64,31 +66,34 @@ def _encode_filters(filters: tuple[StoredFilter, ...], element_nbytes: int, nbyt
     return encode_filters(filters, element_nbytes=element_nbytes, nbytes=nbytes)
 
 
-def _common_mask(stored: StoredChunks) -> tuple[int, Rows]:
-    """Return the mask that most chunks have, and the rows that have another one."""
-    count = len(stored.address)
+def _common_mask(stored: StoredChunks) -> tuple[int, Rows | None]:
+    """Return the mask that most chunks have, and the rows that have another one, if there are any."""
     if stored.filter_mask is None or not stored.filters or not stored.filter_mask.any():
-        return 0, np.zeros(count, bool)
+        return 0, None
     masks = stored.filter_mask & np.uint32((1 << len(stored.filters)) - 1)
     kinds, counts = np.unique(masks, return_counts=True)
     common = kinds[np.argmax(counts)]
-    return int(common), masks != common
+    return int(common), masks != common if len(kinds) > 1 else None
 
 
-def read_chunks(plan: ChunkPlan, inline: Rows) -> Step[Manifest]:
-    """Return where the chunks are, those in `inline` and the odd ones with their bytes."""
-    stored = plan.stored
-    taken = inline | plan.odd
-    if not taken.any():
+def read_chunks(plan: ChunkPlan, *, inline: bool) -> Step[Manifest]:
+    """Return where the chunks are, the odd ones with their bytes; and all others too, if they are to be inlined."""
+    stored, odd = plan.stored, plan.odd
+    if odd is None and not inline:
         return Manifest(index=stored.index, address=stored.address, nbytes=stored.nbytes, source=stored.source)
-    rows = np.flatnonzero(taken)
-    spans = [Span(int(stored.address[row]), int(stored.nbytes[row])) for row in rows]
-    buffers = yield spans
-    held: dict[tuple[int, ...], bytes] = {}
-    for row, buffer in zip(rows, buffers, strict=True):
-        index = tuple(stored.index[row].tolist())
-        held[index] = _encode_again(plan, int(row), bytes(buffer)) if plan.odd[row] else bytes(buffer)
-    return _without(stored, taken, held)
+    rows = slice(None) if odd is None or inline else odd
+    buffers = yield [
+        Span(*one) for one in zip(stored.address[rows].tolist(), stored.nbytes[rows].tolist(), strict=True)
+    ]
+    contents = [bytes(buffer) for buffer in buffers]
+    if odd is not None:
+        numbers = np.arange(len(stored.address))[rows].tolist()
+        contents = [
+            _encode_again(plan, row, content) if odd[row] else content
+            for row, content in zip(numbers, contents, strict=True)
+        ]
+    held = dict(zip(map(tuple, stored.index[rows].tolist()), contents, strict=True))
+    return _without(stored, rows, held)
 
 
 def _encode_again(plan: ChunkPlan, row: int, content: bytes) -> bytes:
@@ -101,8 +106,9 @@ def _encode_again(plan: ChunkPlan, row: int, content: bytes) -> bytes:
     return redo_filters(plain, plan.filters)
 
 
-def _without(stored: StoredChunks, taken: Rows, held: Mapping[tuple[int, ...], bytes]) -> Manifest:
-    rest = ~taken
+def _without(stored: StoredChunks, taken: Rows | slice, held: Mapping[tuple[int, ...], bytes]) -> Manifest:
+    """Return where the chunks are that are not held: none, where all of them were taken."""
+    rest = slice(0) if isinstance(taken, slice) else ~taken
     source = stored.source if isinstance(stored.source, int) else stored.source[rest]
     return Manifest(
         index=stored.index[rest],

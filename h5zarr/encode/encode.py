@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from h5zarr.encode.arrays import encode_array
-from h5zarr.encode.attributes import attribute_type, encode_attribute
+from h5zarr.encode.attributes import attribute_type, encode_attribute, number_type
 from h5zarr.encode.missing import NotAFillValue, describe, encode_missing
 from h5zarr.encode.options import Budget, Inlining
 from h5zarr.errors import H5ZarrError, Problem
@@ -31,7 +31,7 @@ class Encoding:
     def __init__(self, tree: Tree, inlining: Inlining) -> None:
         self._tree = tree
         self._warnings: list[Problem] = list(tree.warnings)
-        self._types: dict[str, dict[str, Json]] = {}
+        self._types: dict[str, dict[str, Json]] = {}  # by group, then by variable; "" is the group itself
         self._budget = Budget(inlining)
         variables = {path: node for path, node in tree.nodes.items() if isinstance(node, Variable)}
         self._attributes = {path: self._encode_attributes(path, variable) for path, variable in variables.items()}
@@ -67,44 +67,41 @@ class Encoding:
         return Hierarchy(nodes=nodes, urls=self._tree.sources, problems=tuple(problems), warnings=tuple(self._warnings))
 
     def _encode_group(self, path: str, group: TreeGroup) -> GroupNode:
-        attributes = {}
+        attributes, own = {}, {}
         for name, value in group.attributes.items():
             attributes[name] = encode_attribute(value)
-            self._note_type(f"{path.rstrip('/')}/", name, value)
-        if types := self._types.get(path):
+            if (found := attribute_type(value)) is not None:
+                own[name] = found
+        types = self._types.get(path, {}) | ({"": own} if own else {})
+        if types:
             attributes[TYPES] = types
         return GroupNode(attributes=attributes)
 
     def _encode_attributes(self, path: str, variable: Variable) -> dict[str, Json]:
         """Return a variable's attributes as JSON, `_FillValue` in xarray's form."""
-        attributes = {}
+        attributes: dict[str, Json] = {}
+        types: dict[str, Json] = {}
         for name, value in variable.attributes.items():
             if name == FILL_VALUE:
                 try:
                     attributes[name] = encode_missing(value, variable.dtype, variable.attributes.get("_Unsigned"))
                 except NotAFillValue as error:
-                    self._warn_dropped(path, value, variable, error)
+                    types[name] = self._warn_dropped(path, value, variable, error)
             else:
                 attributes[name] = encode_attribute(value)
-                self._note_type(path, name, value)
+                if (found := attribute_type(value)) is not None:
+                    types[name] = found
+        if types:
+            parent, _, name = path.rpartition("/")
+            self._types.setdefault(parent or "/", {})[name] = types
         return attributes
 
-    def _warn_dropped(self, path: str, value: AttributeValue, variable: Variable, error: NotAFillValue) -> None:
+    def _warn_dropped(self, path: str, value: AttributeValue, variable: Variable, error: NotAFillValue) -> Json:
+        """Return what is kept of a `_FillValue` that is left out, in the record of types."""
         shown = encode_attribute(value)
         message = f"{FILL_VALUE} {shown!r} of a variable of type {describe(variable.dtype)} is left out: {error}"
         self._warnings.append(Problem(path, "fill value", message, "Mask these values yourself, if the data need it."))
-        self._types_of(path)[FILL_VALUE] = {"value": shown, "type": attribute_type(value) or "text"}
-
-    def _note_type(self, path: str, name: str, value: AttributeValue) -> None:
-        if (found := attribute_type(value)) is not None:
-            self._types_of(path)[name] = found
-
-    def _types_of(self, path: str) -> dict[str, Json]:
-        """Return the record of the types of one variable's attributes, which its group has; "" is the group itself."""
-        parent, _, name = path.rpartition("/")
-        of_group: dict[str, Json] = self._types.setdefault(parent or "/", {})
-        found: dict[str, Json] = of_group.setdefault(name, {})
-        return found
+        return {"value": shown, "type": number_type(value) or "text"}
 
 
 def is_coordinate(path: str, variable: Variable) -> bool:

@@ -14,26 +14,34 @@ from h5zarr.hdf5.datatype import (
     Array,
     Compound,
     Datatype,
+    FixedPoint,
+    FloatingPoint,
     Reference,
     String,
     VariableLengthSequence,
     VariableLengthString,
 )
 from h5zarr.hdf5.model import Attribute, AttributeReference, H5File, ObjectReference, RegionReference
+from h5zarr.hdf5.values import plain_dtype
 from h5zarr.netcdf4.elements import interpret_element
 from h5zarr.tree import AttributeValue
+
+_NUMBERS = (FixedPoint, FloatingPoint)
+_TEXTS = (String, VariableLengthString)
 
 
 def interpret_attribute(attribute: Attribute, file: H5File) -> AttributeValue:
     """Return the value of an attribute; "" or an empty array where its dataspace is null."""
     datatype, values = attribute.datatype, attribute.value
-    if isinstance(datatype, String | VariableLengthString):
+    if isinstance(datatype, _TEXTS):
         if values is None:
             return ""
         if values.size == 1:
-            return _text(values.reshape(-1)[0])
+            return _text(values.item())
     elif values is None:
-        return np.empty(0)
+        return np.empty(0, plain_dtype(datatype) if isinstance(datatype, _NUMBERS) else None)
+    elif isinstance(datatype, _NUMBERS):
+        return values
     return _interpret(datatype, values, file)
 
 

@@ -7,9 +7,9 @@ chunks: a million take less than a tenth of a second, and the memory of a slab.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
 
 import numpy as np
 import numpy.typing as npt
@@ -48,13 +48,14 @@ def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Seq
     """
     if not manifest.count:
         return
-    texts = [json.dumps(url).encode() for url in urls]
+    texts = [encode_basestring_ascii(url) for url in urls]
     if manifest.count <= FEW:
         yield _encode_few(key_parts, manifest, texts)
         return
-    table = np.array(texts)
+    table = np.array([text.encode() for text in texts])
     sources = manifest.source if isinstance(manifest.source, np.ndarray) else None
-    layout = _plan(key_parts, manifest, texts[int(manifest.source)] if sources is None else BLANK * table.itemsize)
+    url = texts[int(manifest.source)].encode() if sources is None else BLANK * table.itemsize
+    layout = _plan(key_parts, manifest, url)
     for first, rows in _slabs(layout, manifest.count):
         part = slice(first, first + len(rows))
         if sources is not None:
@@ -66,23 +67,24 @@ def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Seq
         yield rows.tobytes().replace(BLANK, b"")
 
 
-def _encode_few(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[bytes]) -> bytes:
+def _encode_few(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[str]) -> bytes:
     """Return the entries of a few chunks, for which the bulk takes longer to set up than to do."""
-    before = [json.dumps(part)[1:-1] for part in key_parts]
-    sources = np.broadcast_to(manifest.source, manifest.count).tolist()
-    columns = (manifest.index.tolist(), sources, manifest.address.tolist(), manifest.nbytes.tolist())
+    *before, behind = [encode_basestring_ascii(part)[1:-1] for part in key_parts]
+    sources = manifest.source
+    numbers = sources.tolist() if isinstance(sources, np.ndarray) else [sources] * manifest.count
+    columns = (manifest.index.tolist(), numbers, manifest.address.tolist(), manifest.nbytes.tolist())
     entries = []
     for index, source, address, nbytes in zip(*columns, strict=True):
         if min(*index, address, nbytes) < 0:
             raise ValueError(NEGATIVE)
-        key = "".join([text + str(number) for text, number in zip(before[:-1], index, strict=True)]) + before[-1]
-        entries.append(f',\n"{key}":[{urls[source].decode()},{address},{nbytes}]')
+        key = "".join([f"{text}{number}" for text, number in zip(before, index, strict=True)])
+        entries.append(f',\n"{key}{behind}":[{urls[source]},{address},{nbytes}]')
     return "".join(entries).encode()
 
 
 def _plan(key_parts: Sequence[str], manifest: Manifest, url: bytes) -> _Layout:
     """Return the layout of a row, with `url` or room for it, and room for the largest number in each column."""
-    before = [json.dumps(part)[1:-1].encode() for part in key_parts]
+    before = [encode_basestring_ascii(part)[1:-1].encode() for part in key_parts]
     template = bytearray(b',\n"')
     numbers = []
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring_ascii
 from typing import Protocol
 
 from h5zarr.hierarchy import Json, Manifest
 from h5zarr.refs.chunk_text import encode_chunk_entries
 from h5zarr.refs.provenance import Provenance
 
-_BLOCK_NBYTES = 1 << 20
+_BLOCK_NBYTES = 1 << 19  # less than a slab of references takes, so that those are written as they are
+_COMPACT = json.JSONEncoder(separators=(",", ":"))
 
 
 class Sink(Protocol):
@@ -26,18 +28,18 @@ class Sink(Protocol):
 
 def dump(value: Json) -> str:
     """Return `value` as compact JSON, in the order of its keys. NaN and infinities are Python's words for them."""
-    return json.dumps(value, separators=(",", ":"))
+    return _COMPACT.encode(value)
 
 
 def escape(text: str) -> bytes:
     """Return `text` as it stands inside the quotes of a JSON string."""
-    return json.dumps(text)[1:-1].encode()
+    return encode_basestring_ascii(text)[1:-1].encode()
 
 
 def write_container(provenance: Provenance, entries: Iterable[bytes], out: Sink) -> None:
     """Write a container of `entries`, each of which is one or more whole entries that begin with a comma and a newline.
 
-    They are written as they come, in blocks of about a megabyte.
+    They are written as they come, in blocks of half a megabyte or more.
     """
     head = f'{{"version":1,\n"h5zarr":{dump(provenance.to_json())},\n"refs":{{'.encode()
     blocks = _gather(entries)
@@ -68,7 +70,7 @@ def _inline_entries(key_parts: Sequence[str], inline: Mapping[tuple[int, ...], b
 
 
 def _gather(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield `blocks` joined to blocks of about a megabyte: small writes cost more than small joins."""
+    """Yield `blocks` joined to half a megabyte or more: small writes cost more than small joins."""
     waiting: list[bytes] = []
     nbytes = 0
     for block in blocks:

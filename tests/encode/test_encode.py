@@ -1,0 +1,81 @@
+"""Trees to hierarchies: `_FillValue`, the record of types, and what is told about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from h5zarr.encode.encode import TYPES, is_coordinate
+from h5zarr.hierarchy import GroupNode
+from h5zarr.tree import TreeGroup
+from tests.encode.trees import encode, held, scalar, stored
+
+
+def attributes_of(node: Any) -> dict[str, Any]:
+    return dict(node.attributes)
+
+
+def test_the_types_of_attributes_stand_on_the_group() -> None:
+    group = TreeGroup(attributes={"n": np.array(1, "<i4"), "title": "t"})
+    variables = {
+        "/g/v": scalar(scale_factor=np.array(0.5, "<f4"), offset=np.array(0.5)),
+        "/w": scalar(n=np.array(1, "u1")),
+    }
+    hierarchy, _ = encode(variables, groups={"/g": group})
+    assert attributes_of(hierarchy.nodes["/g"]) == {
+        "n": 1,
+        "title": "t",
+        TYPES: {"v": {"scale_factor": "float32"}, "": {"n": "int32"}},
+    }
+    assert attributes_of(hierarchy.nodes["/"]) == {TYPES: {"w": {"n": "uint8"}}}
+    assert attributes_of(hierarchy.nodes["/g/v"]) == {"scale_factor": 0.5, "offset": 0.5}
+
+
+def test_there_is_no_record_where_json_tells_all() -> None:
+    hierarchy, _ = encode({"/v": scalar(units="m", scale=np.array(0.5))})
+    assert attributes_of(hierarchy.nodes["/"]) == {}
+
+
+def test_the_name_of_the_record_is_hidden_by_xarray_on_groups() -> None:
+    assert TYPES.startswith("_nc")
+
+
+def test_a_fill_value_that_masks_is_encoded_and_needs_no_type() -> None:
+    hierarchy, _ = encode({"/v": scalar("<i2", _FillValue=np.array(-9, "<i2"))})
+    assert attributes_of(hierarchy.nodes["/v"]) == {"_FillValue": -9}
+    assert attributes_of(hierarchy.nodes["/"]) == {}
+    assert hierarchy.warnings == ()
+
+
+def test_the_fill_value_attribute_never_becomes_the_storage_fill() -> None:
+    hierarchy, _ = encode({"/v": scalar("<i2", _FillValue=np.array(-9, "<i2"))})
+    assert hierarchy.nodes["/v"].fill_value == 0  # type: ignore[union-attr]
+
+
+def test_a_fill_value_that_cannot_mask_is_left_out_with_a_warning_and_recorded() -> None:
+    hierarchy, _ = encode({"/v": scalar("u1", _FillValue=np.array(-9999, "<i2"))})
+    assert attributes_of(hierarchy.nodes["/v"]) == {}
+    (warning,) = hierarchy.warnings
+    assert (warning.path, warning.kind) == ("/v", "fill value")
+    assert "-9999" in warning.message
+    assert "uint8" in warning.message
+    recorded = {"v": {"_FillValue": {"value": -9999, "type": "int16"}}}
+    assert attributes_of(hierarchy.nodes["/"]) == {TYPES: recorded}
+    assert hierarchy.problems == ()
+
+
+def test_missing_value_is_a_plain_number() -> None:
+    hierarchy, _ = encode({"/v": scalar("<f4", missing_value=np.array([1e20, 2.0], "<f4"))})
+    assert attributes_of(hierarchy.nodes["/v"]) == {"missing_value": [float(np.float32(1e20)), 2.0]}
+
+
+def test_nodes_keep_the_order_of_the_tree() -> None:
+    hierarchy, _ = encode({"/b": held(b"1"), "/a": stored(1, 4), "/c": scalar()}, groups={"/g": TreeGroup()})
+    assert list(hierarchy.nodes) == ["/", "/g", "/b", "/a", "/c"]
+    assert isinstance(hierarchy.nodes["/g"], GroupNode)
+
+
+def test_a_coordinate_has_one_axis_of_its_own_name() -> None:
+    assert is_coordinate("/g/x", stored(1, 4, name="x"))
+    assert not is_coordinate("/g/y", stored(1, 4, name="x"))
