@@ -1,0 +1,116 @@
+"""Translates files, or damaged copies of them, and reports anything but a translation or an H5ZarrError.
+
+A translation must be one that can be written, and none of its references may reach beyond the file. Runs as a process
+of its own, with a bound on memory. Reads a task as JSON from standard input, as the worker of the scanner's tests does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import h5zarr.hdf5.checksum
+from h5zarr.errors import H5ZarrError
+from h5zarr.translating import Options, Translation, translate
+from tests.hdf5.hostile_worker import TooSlow, damaged, give_up
+
+
+class Sink:
+    """Takes bytes, and keeps none."""
+
+    def write(self, data: bytes, /) -> None:
+        pass
+
+
+def translate_fully(path: str, number: int) -> str | None:
+    """Return what is wrong with the translation of a file."""
+    from h5zarr.refs.json_v2 import write_nodes_v2
+    from h5zarr.refs.json_v3 import write_json_v3
+
+    done = translate(path, options=Options(zarr_format=2 if number % 4 == 0 else 3))
+    if done.nodes_v2 is not None:
+        write_nodes_v2(done.nodes_v2, done.hierarchy.urls, done.provenance, Sink())
+    else:
+        write_json_v3(done.hierarchy, done.provenance, Sink())
+    return find_outside(done)
+
+
+def find_outside(done: Translation) -> str | None:
+    """Return the first array that refers to bytes which are in none of the files."""
+    sizes = np.array([os.path.getsize(url) for url in done.hierarchy.urls], np.int64)
+    for path, array in done.arrays().items():
+        manifest = array.manifest
+        end = sizes[manifest.source]
+        if not ((manifest.address >= 0) & (manifest.nbytes >= 0) & (manifest.address <= end - manifest.nbytes)).all():
+            return f"{path} refers to bytes outside the file"
+        grid = [-(-extent // chunk) for extent, chunk in zip(array.shape, array.chunk_shape, strict=True)]
+        if not ((manifest.index >= 0) & (manifest.index < grid)).all():
+            return f"{path} refers to chunks outside the array"
+    return None
+
+
+def attempt(path: str, number: int, seconds: float) -> str | None:
+    """Return what went wrong in an unforeseen way, or None."""
+    began = time.perf_counter()
+    signal.setitimer(signal.ITIMER_PROF, seconds)  # of this process: the machine may have other things to do
+    signal.setitimer(signal.ITIMER_REAL, 10 * seconds)
+    try:
+        return translate_fully(path, number)
+    except H5ZarrError:
+        return None
+    except TooSlow:
+        return f"not done after {time.perf_counter() - began:.1f} s: {traceback.format_exc(limit=-3)}"
+    except BaseException:
+        return traceback.format_exc(limit=-4)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def limit_memory(files: list[str], megabytes: int) -> None:
+    """Bound what may be allocated from now on. What the packages behind filters map, once, does not count."""
+    for number, name in enumerate(files):
+        translate_fully(name, number)
+    mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    bound = mapped + megabytes * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
+
+
+def main() -> None:
+    task: dict[str, Any] = json.load(sys.stdin)
+    warnings.simplefilter("error")
+    if not task["checksums"]:  # what lies behind the checksums must hold, too: a hostile writer makes them right
+        h5zarr.hdf5.checksum.check_checksum.__code__ = (lambda block, what, at: None).__code__
+        h5zarr.hdf5.checksum.check_checksums.__code__ = (lambda blocks, signature, what, addresses: None).__code__
+    signal.signal(signal.SIGALRM, give_up)
+    signal.signal(signal.SIGPROF, give_up)
+    limit_memory(task["first"], task["megabytes"])
+    chance = random.Random(task["seed"])
+    done, wrong = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        for name in task["files"]:
+            path = os.path.join(folder, os.path.basename(name)) if task["copies"] else name
+            copies = damaged(Path(name).read_bytes(), task["copies"], chance) if task["copies"] else [("as it is", b"")]
+            for what, copy in copies:
+                if task["copies"]:
+                    Path(path).write_bytes(copy)
+                done += 1
+                if problem := attempt(path, done, task["seconds"]):
+                    wrong.append(f"{os.path.basename(name)}, {what}: {problem}")
+    json.dump({"done": done, "wrong": wrong[:20]}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
