@@ -35,7 +35,6 @@ TEXT = np.dtype(object)
 _NUMPY_TAG = "NUMPY:"
 _COMPLEX_NAMES = frozenset({("r", "i"), ("real", "imag")})
 _BOOLEAN = {"FALSE": 0, "TRUE": 1}
-_EXPONENTS = {"f2": (5, 10), "f4": (8, 23), "f8": (11, 52)}  # bits of exponent and mantissa
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +100,13 @@ def _float(datatype: FloatingPoint) -> ElementForm:
     if dtype is not None and dtype.itemsize <= 8:
         return ElementForm(dtype, True)
     if datatype.normalization is Normalization.IMPLIED:
-        for name, (exponent_nbits, mantissa_nbits) in _EXPONENTS.items():
-            bias = (1 << exponent_nbits - 1) - 1
-            fits_range = datatype.exponent_nbits <= exponent_nbits and datatype.exponent_bias <= bias
+        for name in ("f2", "f4", "f8"):
+            limits = np.finfo(name)
+            # By both ends: with a small bias, few bits of exponent reach far.
+            least, greatest = 1 - datatype.exponent_bias, (1 << datatype.exponent_nbits) - 1 - datatype.exponent_bias
+            fits_range = limits.minexp <= least and greatest <= limits.maxexp
             dtype = np.dtype(f"<{name}")
-            if fits_range and datatype.mantissa_nbits <= mantissa_nbits and datatype.nbytes <= dtype.itemsize:
+            if fits_range and datatype.mantissa_nbits <= limits.nmant and datatype.nbytes <= dtype.itemsize:
                 return ElementForm(dtype, False)
     raise Unrepresentable(
         f"Zarr has no type for floating-point numbers of {datatype.nbytes} bytes with {datatype.mantissa_nbits} bits "
@@ -127,7 +128,8 @@ def _opaque(datatype: Opaque) -> ElementForm:
             dtype = np.dtype(datatype.tag.removeprefix(_NUMPY_TAG))
         except (TypeError, ValueError):
             dtype = np.dtype("V")
-        if dtype.kind in "mM" and dtype.itemsize == datatype.nbytes:
+        # A time without a unit is none to zarr, which then opens nothing of the file.
+        if dtype.kind in "mM" and dtype.itemsize == datatype.nbytes and np.datetime_data(dtype)[0] != "generic":
             return ElementForm(dtype, True)
     return ElementForm(np.dtype(f"V{datatype.nbytes}"), True)
 

@@ -85,7 +85,7 @@ def test_the_codec_tells_the_byte_order_where_there_is_one() -> None:
         ("S3", b"ab", base64.b64encode(b"ab\0").decode()),
         ("<M8[s]", np.datetime64(7, "s"), 7),
         (">M8[s]", np.datetime64(7, "s"), 7),
-        ("<M8[s]", np.datetime64("NaT"), -(2**63)),
+        ("<M8[s]", np.datetime64("NaT", "s"), -(2**63)),
         ("O", None, ""),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from h5py import h5t
 
 from h5zarr.errors import Unrepresentable
+from h5zarr.hdf5.datatype import ByteOrder, FloatingPoint, Normalization
 from h5zarr.netcdf4.elements import TEXT, ElementForm, interpret_element
 from h5zarr.scanning import scan
 
@@ -55,6 +56,24 @@ def test_odd_numbers_are_converted_to_a_type_that_holds_them(kind: Any, dtype: s
     assert form_of(kind, tmp_path) == ElementForm(np.dtype(dtype), False)
 
 
+@pytest.mark.parametrize(("bias", "dtype"), [(15, "<f2"), (14, "<f4"), (-97, "<f4"), (-98, "<f8"), (16, "<f4")])
+def test_a_float_is_given_the_range_that_its_bias_needs(bias: int, dtype: str) -> None:
+    half = FloatingPoint(
+        nbytes=2,
+        order=ByteOrder.LITTLE,
+        bit_offset=0,
+        precision=16,
+        sign_location=14,
+        exponent_location=9,
+        exponent_nbits=5,
+        mantissa_location=0,
+        mantissa_nbits=9,
+        exponent_bias=bias,
+        normalization=Normalization.IMPLIED,
+    )
+    assert interpret_element(half) == ElementForm(np.dtype(dtype), False)
+
+
 @pytest.mark.parametrize(
     ("padding", "nbytes", "is_plain"),
     [
@@ -89,9 +108,9 @@ def test_array_types_add_axes(tmp_path: Path) -> None:
     assert form_of(nested, tmp_path) == ElementForm(np.dtype(">i2"), True, (2, 4, 3))
 
 
-def test_a_tag_of_numpy_makes_a_time_if_the_size_is_right(tmp_path: Path) -> None:
+def test_a_tag_of_numpy_makes_a_time_if_size_and_unit_are_right(tmp_path: Path) -> None:
     assert form_of(h5py.opaque_dtype(np.dtype("<M8[ms]")), tmp_path).dtype == np.dtype("<M8[ms]")
-    for nbytes, tag in ((8, b"NUMPY:nonsense"), (4, b"NUMPY:<M8[s]"), (8, b"image")):
+    for nbytes, tag in ((8, b"NUMPY:nonsense"), (4, b"NUMPY:<M8[s]"), (8, b"NUMPY:<M8"), (8, b"image")):
         opaque = h5t.create(h5t.OPAQUE, nbytes)
         opaque.set_tag(tag)
         assert form_of(opaque, tmp_path) == ElementForm(np.dtype(f"V{nbytes}"), True)

@@ -219,6 +219,8 @@ class _Scoring:
                 return self.texts_differ(kind, ours, theirs)
             case h5t.TypeReferenceID():
                 return self.references_differ(ours, theirs)
+        if theirs.dtype.kind in "mM" and np.datetime_data(theirs.dtype)[0] == "generic":
+            theirs = theirs.view(f"V{theirs.dtype.itemsize}")  # a time without a unit, which zarr has no type for
         if ours.dtype.newbyteorder("=") != theirs.dtype.newbyteorder("="):
             return f"type {ours.dtype} is {theirs.dtype}"
         if ours.shape != theirs.shape:
