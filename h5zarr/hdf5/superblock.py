@@ -60,7 +60,7 @@ def read_superblock(nbytes: int) -> Step[Superblock]:
 
 
 def _not_hdf5(beginning: bytes) -> H5ZarrError:
-    if beginning[:3] == b"CDF":
+    if beginning[:4] in (b"CDF\x01", b"CDF\x02", b"CDF\x05"):
         return NotHdf5("this is a netCDF-3 file, and only HDF5 is read here")
     return MalformedFile(
         f"not an HDF5 file: no signature at byte 0, 512, 1024, …; it begins with {beginning!r}",
