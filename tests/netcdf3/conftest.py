@@ -1,4 +1,4 @@
-"""Loads hdf5plugin before netCDF4: the other way round, its blosc filter finds the wrong library, and other tests fail."""
+"""Loads hdf5plugin before netCDF4: the other way round its blosc filter fails, and with it other tests."""
 
 from __future__ import annotations
 
