@@ -79,7 +79,7 @@ def present_records(file: ClassicFile, variable: ClassicVariable) -> tuple[int, 
 def _storage(file: ClassicFile, variable: ClassicVariable) -> Storage:
     if 0 in file.shape(variable):
         return HeldBytes(b"")
-    is_alone = len(file.record_variables()) == 1
+    is_alone = file.record_nbytes == variable.slab_nbytes  # of several, each adds to the size of a record
     is_run = not variable.is_record or (is_alone and variable.slab_nbytes < _TINY_RECORD_NBYTES)
     return StoredRun(
         shape=file.shape(variable),

@@ -106,6 +106,6 @@ def _overlaps(
     last = max(records, key=lambda each: each.end)
     if last.end > begin + record_nbytes:  # its first record ends behind where the second one begins
         yield last.number, records[0].number
-    for span in spans:
-        if not variables[span.number].is_record and span.begin < end and span.end > begin:
-            yield from ((span.number, record.number) for record in records)
+    among = [span for span in spans if not variables[span.number].is_record and span.begin < end and span.end > begin]
+    yield from ((span.number, records[0].number) for span in among)
+    yield from ((record.number, among[0].number) for record in records if among)

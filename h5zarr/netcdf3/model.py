@@ -96,9 +96,6 @@ class ClassicFile:
     def length(self, dimension: ClassicDimension) -> int:
         return self.record_count if dimension.length is None else dimension.length
 
-    def record_variables(self) -> list[ClassicVariable]:
-        return [variable for variable in self.header.variables if variable.is_record]
-
 
 def decode_text(stored: bytes) -> str:
     """Return text: UTF-8, and where it is not, Latin-1, which no byte can break."""
