@@ -11,12 +11,16 @@ from typing import Any
 from h5zarr import __version__
 from h5zarr.encode.encode import Encoded, Encoding
 from h5zarr.encode.options import Inlining
+from h5zarr.encode.runs import CHUNK_NBYTES
 from h5zarr.errors import H5ZarrError, Problem
 from h5zarr.hierarchy import ArrayNode, Hierarchy
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Source, open_source
+from h5zarr.io.steps import Step, run
+from h5zarr.netcdf3.interpret import interpret_classic
+from h5zarr.netcdf3.model import ClassicFile
 from h5zarr.netcdf4.interpret import interpret_file
 from h5zarr.netcdf4.model import Naming
 from h5zarr.netcdf4.names import interpret_names
@@ -29,7 +33,7 @@ from h5zarr.refs.output import check_output, open_output
 from h5zarr.refs.provenance import Provenance, SourceState
 from h5zarr.refs.v2_metadata import NodeV2, encode_v2
 from h5zarr.related import Related, find_related
-from h5zarr.scanning import paused_collector, scan_source
+from h5zarr.scanning import paused_collector, scan_any
 from h5zarr.selecting import Selection
 from h5zarr.tree import Tree
 
@@ -48,10 +52,14 @@ class ProblemsFound(H5ZarrError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to translate. `target_url` stands in the references in the place of the source's own URL."""
+    """How to translate. `target_url` stands in the references in the place of the source's own URL.
+
+    Values that have no chunks of their own are cut into some of about `chunk_nbytes`.
+    """
 
     selection: Selection = field(default_factory=Selection)
     inlining: Inlining = field(default_factory=Inlining)
+    chunk_nbytes: int = CHUNK_NBYTES
     target_url: str | None = None
     zarr_format: int = 3
     nz: bool = False
@@ -147,13 +155,42 @@ def translate_source(
     """
     started = time.perf_counter()
     target, hidden = reference_url(options.target_url or url)
-    choices: dict[str, Any] = {"target": target, "storage_options": storage_options, "policy": policy}
-    with paused_collector(), find_related(source, scan_source(source), url, **choices) as related:
-        naming = interpret_names(related.file, related.links)
-        tree = options.selection.apply(interpret_file(related.file, naming, related.urls, related))
-        if hidden:
-            tree = replace(tree, warnings=(*tree.warnings, _secret_left_out(target)))
-        hierarchy, nodes_v2 = _fit(_encode(tree, related, options.inlining), options)
+    warnings = (_secret_left_out(target),) if hidden else ()
+    with paused_collector():
+        file = scan_any(source)
+        if isinstance(file, ClassicFile):
+            made = _translate_classic(source, file, url, target, options, warnings)
+        else:
+            choices: dict[str, Any] = {"target": target, "storage_options": storage_options, "policy": policy}
+            with find_related(source, file, url, **choices) as related:
+                made = _translate_related(related, source, options, warnings)
+    return replace(made, seconds=time.perf_counter() - started)
+
+
+def _translate_classic(
+    source: Source, file: ClassicFile, url: str, target: str, options: Options, warnings: tuple[Problem, ...]
+) -> Translation:
+    """Return the translation of a netCDF-3 file, which refers to no other."""
+    tree = interpret_classic(file, target)
+    hierarchy, nodes_v2 = _encode(tree, lambda _, step: run(step, source.read_many), options, warnings)
+    return Translation(
+        hierarchy=hierarchy,
+        nodes_v2=nodes_v2,
+        provenance=Provenance(__version__, (SourceState(reference_url(url)[0], source.identity),)),
+        options=options,
+        log=source.log,
+        source_nbytes=source.nbytes,
+        seconds=0,
+    )
+
+
+def _translate_related(
+    related: Related, source: Source, options: Options, warnings: tuple[Problem, ...]
+) -> Translation:
+    """Return the translation of an HDF5 file with those that it refers to."""
+    naming = interpret_names(related.file, related.links)
+    tree = interpret_file(related.file, naming, related.urls, related)
+    hierarchy, nodes_v2 = _encode(tree, related.run, options, warnings)
     return Translation(
         hierarchy=hierarchy,
         nodes_v2=nodes_v2,
@@ -161,7 +198,7 @@ def translate_source(
         options=options,
         log=related.log,
         source_nbytes=source.nbytes,
-        seconds=time.perf_counter() - started,
+        seconds=0,
         renamed=_renamed(naming),
         bare_dimensions=tuple(dimension.path for dimension in naming.bare_dimensions() if dimension.dataset),
     )
@@ -183,12 +220,17 @@ def _renamed(naming: Naming) -> dict[str, str]:
     return found
 
 
-def _encode(tree: Tree, related: Related, inlining: Inlining) -> Hierarchy:
-    encoding = Encoding(tree, inlining)
+def _encode(
+    tree: Tree, run_on: Callable[[int, Step[Encoded]], Encoded], options: Options, warnings: tuple[Problem, ...]
+) -> tuple[Hierarchy, Mapping[str, NodeV2] | None]:
+    """Return the selected part of a tree as a hierarchy, and as version 2 has it; `run_on` reads from a source."""
+    tree = options.selection.apply(tree)
+    tree = replace(tree, warnings=tree.warnings + warnings)
+    encoding = Encoding(tree, options.inlining, options.chunk_nbytes)
     encoded: Encoded = {}
     for number, step in encoding.steps.items():
-        encoded |= related.run(number, step)
-    return encoding.finish(encoded)
+        encoded |= run_on(number, step)
+    return _fit(encoding.finish(encoded), options)
 
 
 def _fit(hierarchy: Hierarchy, options: Options) -> tuple[Hierarchy, Mapping[str, NodeV2] | None]:

@@ -49,6 +49,21 @@ class StoredChunks:
     element_nbytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StoredRun:
+    """Plain values in row-major order from `address` on, of the file that is `source_nbytes` long: to be cut at will.
+
+    `shape` is that of the values, at most the variable's. Where other things lie between the elements of the first
+    axis, `stride` is how far apart these begin. Values behind the end of the file are missing, and read as fill.
+    """
+
+    shape: tuple[int, ...]
+    address: int
+    source_nbytes: int
+    stride: int | None = None
+    source: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldBytes:
     """Values that were found among the metadata: all of them, unfiltered, in row-major order."""
@@ -71,7 +86,7 @@ class ConvertedValues:
     codec: Mapping[str, Any] | None = None
 
 
-Storage: TypeAlias = StoredChunks | HeldBytes | ConvertedValues
+Storage: TypeAlias = StoredChunks | StoredRun | HeldBytes | ConvertedValues
 
 AttributeValue: TypeAlias = str | npt.NDArray[Any] | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"]
 """Text; numbers or records of any shape; or sequences and records of such, where numpy has no type for them."""
@@ -106,3 +121,15 @@ class Tree:
     sources: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
+
+
+_METADATA = "zarr.json"
+_NO_ZARR_NAMES = frozenset({"", ".", "..", _METADATA})
+
+
+def refuse_name(path: str, name: str) -> Problem | None:
+    """Return why Zarr readers cannot look up what is called `name`; other odd names, such as "__x", do no harm."""
+    if name not in _NO_ZARR_NAMES and "\\" not in name and "/" not in name:
+        return None
+    what = f"a Zarr reader takes the name {name!r} for {'its own metadata' if name == _METADATA else 'a path'}"
+    return Problem(path, "unrepresentable", f"{what}; what it names is left out", "Give it another name.")

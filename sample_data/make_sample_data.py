@@ -22,9 +22,9 @@ HERE = Path(__file__).parent
 INTRODUCTION = """\
 # Sample data
 
-Small files, each with one theme, that together cover the HDF5 file format. All are made by `make_sample_data.py`; the
-recipes are in `recipes/`, one module per section below. With the same versions of the libraries the bytes come out the
-same every time. Do not edit this page: the script writes it.
+Small files, each with one theme, that together cover the HDF5 and the netCDF classic file formats. All are made by
+`make_sample_data.py`; the recipes are in `recipes/`, one module per section below. With the same versions of the
+libraries the bytes come out the same every time. Do not edit this page: the script writes it.
 """
 
 

@@ -17,6 +17,21 @@ _NOT_FILES = {".csv", ".py", ".raw", ".bin", ".dat", ".md"}
 
 def sample_files() -> list[Path]:
     """Return every HDF5 file of `sample_data/`."""
+    return [path for path in _samples() if _first_bytes(path) != _CLASSIC]
+
+
+def classic_samples() -> list[Path]:
+    """Return every netCDF classic file of `sample_data/`."""
+    return [path for path in _samples() if _first_bytes(path) == _CLASSIC]
+
+
+def shared_classic_files(folder: str) -> list[Path]:
+    """Return the netCDF classic files of a shared collection; none where it is absent."""
+    found = (path for path in sorted((SHARED / folder).rglob("*")) if path.is_file())
+    return [path for path in found if _first_bytes(path) == _CLASSIC]
+
+
+def _samples() -> list[Path]:
     return sorted([*SAMPLES.glob("*.h5"), *SAMPLES.glob("*.nc")])
 
 

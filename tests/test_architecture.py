@@ -20,6 +20,7 @@ ROOMS = (
     "filters",
     "hdf5",
     "tree",
+    "netcdf3",
     "netcdf4",
     "hierarchy",
     "encode",
@@ -69,6 +70,15 @@ def test_rooms_import_only_rooms_to_their_left(path: Path) -> None:
     left = set(ROOMS[: ROOMS.index(room) + 1])
     inside = {name.split(".")[1] for name in imports(path) if name.startswith("h5zarr.")}
     assert inside <= left
+
+
+def test_formats_do_not_know_each_other() -> None:
+    inside = {room: set() for room in ("netcdf3", "hdf5", "netcdf4")}
+    for path in modules():
+        if (room := room_of(path)) in inside:
+            inside[room] |= {name.split(".")[1] for name in imports(path) if name.startswith("h5zarr.")}
+    assert inside["netcdf3"] <= {"netcdf3", "errors", "io", "tree"}
+    assert "netcdf3" not in inside["hdf5"] | inside["netcdf4"]
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))

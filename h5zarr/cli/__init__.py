@@ -15,7 +15,7 @@ from h5zarr.cli.common import DONE, EXIT_CODES, NOTHING
 from h5zarr.cli.inspect import add_inspect
 from h5zarr.cli.translate import add_translate
 
-DESCRIPTION = "Read HDF5 and netCDF-4 files as Zarr, near or far, without copying a byte."
+DESCRIPTION = "Read HDF5 and netCDF files as Zarr, near or far, without copying a byte."
 
 
 def main(argv: Sequence[str] | None = None) -> int:

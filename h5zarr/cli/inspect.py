@@ -18,9 +18,11 @@ from h5zarr.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from h5zarr.errors import Problem
     from h5zarr.hdf5.model import H5File
     from h5zarr.inspect.view import View
     from h5zarr.io.log import RequestLog
+    from h5zarr.netcdf3.model import ClassicFile
 
 PIPE_WIDTH = 100  # columns, where there is no terminal to ask
 
@@ -69,20 +71,53 @@ def add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def inspect(arguments: argparse.Namespace) -> int:
     """Show what a file holds."""
     from h5zarr.errors import H5ZarrError
+    from h5zarr.inspect.classic import find_problems
     from h5zarr.io.source import open_source
-    from h5zarr.scanning import scan_source
+    from h5zarr.netcdf3.model import ClassicFile
+    from h5zarr.scanning import scan_any
 
     try:
         with open_source(arguments.url, source_options(arguments.url, arguments)) as source:
-            file = scan_source(source)
+            file = scan_any(source)
             nbytes, log = source.nbytes, source.log
     except H5ZarrError as error:
         return complain(arguments.url, str(error), error.remedy)
-    show = _show_json if arguments.json else _show_text
-    if not show(arguments, file, nbytes, log):
+    if isinstance(file, ClassicFile):
+        problems = find_problems(file)
+        is_shown = _show_classic(arguments, file, problems, log)
+    else:
+        problems = file.problems
+        is_shown = (_show_json if arguments.json else _show_text)(arguments, file, nbytes, log)
+    if not is_shown:
         remedy = "Names are case-sensitive; a pattern without a leading slash matches at any depth."
         return complain(arguments.url, f"nothing matches {arguments.path}", remedy)
-    return DONE_WITH_PROBLEMS if file.problems else DONE
+    return DONE_WITH_PROBLEMS if problems else DONE
+
+
+def _show_classic(
+    arguments: argparse.Namespace, file: ClassicFile, problems: tuple[Problem, ...], log: RequestLog
+) -> bool:
+    """Write what a netCDF-3 file holds; return False, having written nothing, when nothing matches."""
+    import json
+
+    from h5zarr.inspect.classic import classic_summary, render_classic
+    from h5zarr.inspect.classic_json import describe_classic
+    from h5zarr.inspect.report import problem_lines
+
+    if arguments.json:
+        described = describe_classic(
+            file, problems, log, pattern=arguments.path, attributes=not arguments.no_attributes
+        )
+        if not (described["groups"] or described["datasets"]):
+            return False
+        write_lines((json.dumps(described, indent=2, allow_nan=False),))
+        return True
+    lines = render_classic(file, _view(arguments))
+    if not lines:
+        return False
+    write_lines((*lines, *(("", *problem_lines(problems)) if problems else ())))
+    write_lines(("", classic_summary(file, problems, log)))
+    return True
 
 
 def _show_text(arguments: argparse.Namespace, file: H5File, nbytes: int, log: RequestLog) -> bool:

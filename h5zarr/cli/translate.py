@@ -78,6 +78,12 @@ def _add_form(form: argparse._ArgumentGroup) -> None:
     form.add_argument("--zarr-format", type=int, choices=(2, 3), default=3, help="version of the metadata (default 3)")
     form.add_argument("--nz", action="store_true", help="declare the NZ-1.0 convention, and list what is against it")
     form.add_argument(
+        "--chunk-bytes",
+        type=_chunk_nbytes,
+        metavar="N",
+        help="cut netCDF-3 variables and contiguous datasets into chunks of about N bytes (default 8 MiB)",
+    )
+    form.add_argument(
         "--inline-bytes",
         type=_nbytes,
         metavar="N",
@@ -166,7 +172,9 @@ def _options(arguments: argparse.Namespace) -> Options:
     inlining = Inlining() if arguments.inline_bytes is None else Inlining.up_to(arguments.inline_bytes)
     if arguments.max_inline_bytes is not None:
         inlining = replace(inlining, total_nbytes=arguments.max_inline_bytes)
+    chunks = {} if arguments.chunk_bytes is None else {"chunk_nbytes": arguments.chunk_bytes}
     return Options(
+        **chunks,
         selection=Selection(group=arguments.group, include=arguments.include, exclude=arguments.exclude),
         inlining=inlining,
         target_url=arguments.target_url,
@@ -174,6 +182,12 @@ def _options(arguments: argparse.Namespace) -> Options:
         nz=arguments.nz,
         strict=arguments.strict,
     )
+
+
+def _chunk_nbytes(text: str) -> int:
+    if (nbytes := _nbytes(text)) < 1:
+        raise argparse.ArgumentTypeError("a chunk has at least 1 byte")
+    return nbytes
 
 
 def _nbytes(text: str) -> int:

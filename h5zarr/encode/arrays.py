@@ -13,22 +13,30 @@ import numpy.typing as npt
 from h5zarr.encode.chunks import plan_chunks, read_chunks
 from h5zarr.encode.data_types import encode_dtype, encode_fill, encode_serializer
 from h5zarr.encode.options import Budget
+from h5zarr.encode.runs import CHUNK_NBYTES, cut_run, has_tiny_records, read_cut, read_whole
 from h5zarr.encode.text import encode_texts
 from h5zarr.errors import H5ZarrError, Unsupported
 from h5zarr.filters.assembly import ChunkedArray
 from h5zarr.hierarchy import ArrayNode, Json, Manifest
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
-from h5zarr.tree import ConvertedValues, HeldBytes, StoredChunks, Variable
+from h5zarr.tree import ConvertedValues, HeldBytes, StoredChunks, StoredRun, Variable
 
 Unfinished: TypeAlias = Callable[..., ArrayNode]
 """Makes an array of its chunk shape, codecs and manifest; all else is known."""
 
 
 def encode_array(
-    variable: Variable, attributes: Mapping[str, Json], is_coordinate: bool, budget: Budget
+    variable: Variable,
+    attributes: Mapping[str, Json],
+    is_coordinate: bool,
+    budget: Budget,
+    chunk_nbytes: int = CHUNK_NBYTES,
 ) -> Step[ArrayNode]:
-    """Return the array of a variable, with the bytes of those chunks that are to be inlined."""
+    """Return the array of a variable, with the bytes of those chunks that are to be inlined.
+
+    What has no chunks of its own is cut into some of about `chunk_nbytes`.
+    """
     array = partial(
         ArrayNode,
         shape=variable.shape,
@@ -40,6 +48,8 @@ def encode_array(
     match variable.storage:
         case StoredChunks() as stored:
             return (yield from _encode_stored(array, variable, stored, None, is_coordinate, budget))
+        case StoredRun() as run:
+            return (yield from _encode_run(array, variable, run, is_coordinate, budget, chunk_nbytes))
         case ConvertedValues() as converted:
             return (yield from _encode_converted(array, variable, converted, budget))
         case HeldBytes(content=content):
@@ -67,6 +77,24 @@ def _encode_stored(
         raise Unsupported("some chunks skipped a filter that others have not, and they lie in several files")
     manifest = yield from read_chunks(plan, inline=inline)
     return array(chunk_shape=stored.chunk_shape, codecs=plan.codecs, manifest=manifest)
+
+
+def _encode_run(
+    array: Unfinished, variable: Variable, run: StoredRun, is_coordinate: bool, budget: Budget, chunk_nbytes: int
+) -> Step[ArrayNode]:
+    """Return an array whose values lie in a file without chunks; they are inlined as one where they take few bytes."""
+    dtype = variable.dtype
+    fill = np.zeros((), dtype).tobytes() if variable.fill is None else np.asarray(variable.fill, dtype).tobytes()
+    nbytes = dtype.itemsize * prod(run.shape)
+    as_coordinate = is_coordinate or has_tiny_records(run, dtype)
+    limit = budget.inlining.coordinate_nbytes if as_coordinate else budget.inlining.array_nbytes
+    if nbytes <= limit and budget.allows(nbytes):
+        content = yield from read_whole(run, dtype, fill)
+        return _one_chunk(array, run.shape, dtype, content)
+    # What lies behind the end of the values may be referred to, unless the variable is longer and would show it.
+    cut = cut_run(run, dtype, chunk_nbytes, budget, may_reach_over=run.shape == variable.shape)
+    manifest = yield from read_cut(cut, fill)
+    return array(chunk_shape=cut.chunk_shape, codecs=(encode_serializer(dtype),), manifest=manifest)
 
 
 def _encode_whole(

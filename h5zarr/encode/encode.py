@@ -13,10 +13,11 @@ from h5zarr.encode.arrays import encode_array
 from h5zarr.encode.attributes import attribute_type, encode_attribute, number_type
 from h5zarr.encode.missing import NotAFillValue, describe, encode_missing
 from h5zarr.encode.options import Budget, Inlining
+from h5zarr.encode.runs import CHUNK_NBYTES
 from h5zarr.errors import H5ZarrError, Problem
 from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
 from h5zarr.io.steps import Step, attempt, together
-from h5zarr.tree import AttributeValue, StoredChunks, Tree, TreeGroup, Variable
+from h5zarr.tree import AttributeValue, StoredChunks, StoredRun, Tree, TreeGroup, Variable
 
 FILL_VALUE = "_FillValue"
 TYPES = "_nc_attribute_types"
@@ -28,15 +29,16 @@ Encoded: TypeAlias = dict[str, ArrayNode | H5ZarrError]
 class Encoding:
     """A tree on its way to a hierarchy: run the `steps`, each on its own source, then `finish` with their results."""
 
-    def __init__(self, tree: Tree, inlining: Inlining) -> None:
+    def __init__(self, tree: Tree, inlining: Inlining, chunk_nbytes: int = CHUNK_NBYTES) -> None:
         self._tree = tree
+        self._chunk_nbytes = chunk_nbytes
         self._warnings: list[Problem] = list(tree.warnings)
         self._types: dict[str, dict[str, Json]] = {}  # by group, then by variable; "" is the group itself
         self._budget = Budget(inlining)
         variables = {path: node for path, node in tree.nodes.items() if isinstance(node, Variable)}
         self._attributes = {path: self._encode_attributes(path, variable) for path, variable in variables.items()}
         # What can only be inlined comes first, while much may still be inlined.
-        order = sorted(variables, key=lambda path: isinstance(variables[path].storage, StoredChunks))
+        order = sorted(variables, key=lambda path: isinstance(variables[path].storage, StoredChunks | StoredRun))
         by_source: dict[int, list[str]] = {}
         for path in order:
             by_source.setdefault(_source_of(variables[path]), []).append(path)
@@ -46,7 +48,11 @@ class Encoding:
 
     def _encode_all(self, variables: Mapping[str, Variable]) -> Step[Encoded]:
         steps = [
-            attempt(encode_array(variable, self._attributes[path], is_coordinate(path, variable), self._budget))
+            attempt(
+                encode_array(
+                    variable, self._attributes[path], is_coordinate(path, variable), self._budget, self._chunk_nbytes
+                )
+            )
             for path, variable in variables.items()
         ]
         return dict(zip(variables, (yield from together(steps)), strict=True))

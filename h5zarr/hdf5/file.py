@@ -62,6 +62,7 @@ def read_file(url: str, nbytes: int) -> Step[H5File]:
         paths=paths,
         contents=Contents(scan.context, entries),
         problems=tuple(problems),
+        nbytes=nbytes,
     )
 
 

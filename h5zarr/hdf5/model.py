@@ -321,7 +321,10 @@ class ContentReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class H5File:
-    """A whole file. `objects` by header address; `paths` holds the first path, breadth first, of each."""
+    """A whole file. `objects` by header address; `paths` holds the first path, breadth first, of each.
+
+    `nbytes` is its size, 0 where nobody has said.
+    """
 
     url: str
     root: Group
@@ -329,6 +332,7 @@ class H5File:
     paths: Mapping[int, str]
     contents: ContentReader
     problems: tuple[Problem, ...] = field(default=())
+    nbytes: int = 0
 
     def path_of(self, reference: ObjectReference) -> str | None:
         """Return the first path of the object that a reference points to; None when there is no such object here."""

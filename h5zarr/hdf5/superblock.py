@@ -13,6 +13,13 @@ from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
 
+
+class NotHdf5(Unsupported):
+    """A netCDF classic file, where one of HDF5 is needed."""
+
+    remedy = "h5zarr translate and h5zarr inspect read netCDF-3, too; `nccopy -k nc4` makes it netCDF-4, which is HDF5."
+
+
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _FIRST_READ_NBYTES = 2048  # covers the first places where a signature may stand
 _NBYTES = 128  # more than a superblock of any version takes
@@ -53,8 +60,8 @@ def read_superblock(nbytes: int) -> Step[Superblock]:
 
 
 def _not_hdf5(beginning: bytes) -> H5ZarrError:
-    if beginning[:3] == b"CDF":
-        return Unsupported("this is a netCDF-3 file, which h5zarr does not read yet; `nccopy -k nc4` makes it netCDF-4")
+    if beginning[:4] in (b"CDF\x01", b"CDF\x02", b"CDF\x05"):
+        return NotHdf5("this is a netCDF-3 file, and only HDF5 is read here")
     return MalformedFile(
         f"not an HDF5 file: no signature at byte 0, 512, 1024, …; it begins with {beginning!r}",
         remedy="Check that this is the file that you mean, and not, for instance, a page that says why there is none.",

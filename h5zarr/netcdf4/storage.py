@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from h5zarr.hdf5.model import ChunkedLayout, CompactLayout, ContiguousLayout, Da
 from h5zarr.io.steps import Step
 from h5zarr.netcdf4.attribute_values import path_of
 from h5zarr.netcdf4.elements import TEXT, ElementForm
-from h5zarr.tree import ConvertedValues, HeldBytes, Storage, StoredChunks
+from h5zarr.tree import ConvertedValues, HeldBytes, Storage, StoredChunks, StoredRun
 
 _TEXT_NBYTES = 64  # a guess at what one text takes, for the decision whether to read them
 
@@ -36,6 +37,17 @@ def interpret_storage(file: H5File, dataset: Dataset, form: ElementForm, source:
         stored=stored,
         codec=_elements_codec(dataset) if stored is not None else None,
     )
+
+
+def stored_run(file: H5File, dataset: Dataset, form: ElementForm, source: int) -> StoredRun | None:
+    """Return the values of a contiguous dataset, to be cut at will; None where it has another layout or no values."""
+    layout, shape = dataset.layout, dataset.dataspace.shape + form.shape
+    if not form.is_plain or not isinstance(layout, ContiguousLayout) or layout.address is None:
+        return None
+    if layout.nbytes == 0 or layout.nbytes != prod(shape) * form.dtype.itemsize:
+        return None
+    end = max(file.nbytes, layout.address + layout.nbytes)
+    return StoredRun(shape=shape, address=layout.address, source_nbytes=end, source=source)
 
 
 def stored_chunks(dataset: Dataset, form: ElementForm, source: int) -> StoredChunks:

@@ -33,7 +33,7 @@ from h5zarr.netcdf4.pieces import (
     overlap,
     pick_chunks,
 )
-from h5zarr.netcdf4.storage import interpret_storage
+from h5zarr.netcdf4.storage import interpret_storage, stored_run
 from h5zarr.tree import ConvertedValues, Storage, StoredChunks
 
 _TEXT_NBYTES = 64  # a guess at what one text takes
@@ -57,7 +57,8 @@ def locate(file: H5File, dataset: Dataset, form: ElementForm, elsewhere: Elsewhe
             return Located(interpret_external(file, dataset, form, elsewhere))
     except SURPRISES as error:  # selections and segments can say anything
         raise surprised(error) from error
-    return Located(interpret_storage(file, dataset, form, elsewhere.number_of(file)))
+    source = elsewhere.number_of(file)
+    return Located(stored_run(file, dataset, form, source) or interpret_storage(file, dataset, form, source))
 
 
 def interpret_virtual(

@@ -10,12 +10,11 @@ from h5zarr.errors import Problem
 from h5zarr.hdf5.model import CommittedDatatype, Dataset, Group, H5File, Link
 from h5zarr.netcdf4.links import DeadEnd, Others, follow
 from h5zarr.netcdf4.scales import Key, key_of
+from h5zarr.tree import refuse_name
 
 _NAMES_AT_LEAST = 10_000
 _NAMES_PER_OBJECT = 20
 _PATHS_NBYTES = 64 << 20
-_METADATA = "zarr.json"
-_NO_ZARR_NAMES = frozenset({"", ".", "..", _METADATA})
 
 
 class Member(NamedTuple):
@@ -82,7 +81,7 @@ class _Walk:
         self._names_left -= len(place.group.links)
         self._nbytes_left -= len(place.group.links) * len(place.path)
         for name, link in place.group.links.items():
-            problem = self._open_link(place, name, link) if _is_zarr_name(name) else _bad_name(place.join(name), name)
+            problem = refuse_name(place.join(name), name) or self._open_link(place, name, link)
             if problem is not None:
                 self.problems.append(problem)
 
@@ -120,13 +119,3 @@ class _Walk:
         self._is_cut = True
         message = "the groups of this file have too many paths; this one and others are left out"
         return Problem(path, "link", message, "Nothing is missing: every object is under another of its paths.")
-
-
-def _is_zarr_name(name: str) -> bool:
-    """Return True for a name that Zarr readers can look up: other odd ones, such as "c" or "__x", do no harm."""
-    return name not in _NO_ZARR_NAMES and "\\" not in name and "/" not in name
-
-
-def _bad_name(path: str, name: str) -> Problem:
-    what = f"a Zarr reader takes the name {name!r} for {'its own metadata' if name == _METADATA else 'a path'}"
-    return Problem(path, "unrepresentable", f"{what}; what it names is left out", "Give it another name.")

@@ -8,6 +8,7 @@ from . import (
     filters,
     groups,
     layouts,
+    netcdf3,
     netcdf4,
     object_headers,
     texts_and_sequences,
@@ -16,6 +17,7 @@ from .catalogue import SAMPLES, Sample, Unavailable
 
 SECTIONS = (
     netcdf4,
+    netcdf3,
     containers,
     groups,
     object_headers,
