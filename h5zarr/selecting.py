@@ -66,13 +66,21 @@ class Selection:
 
 
 def _coordinates(path: str, nodes: Mapping[str, TreeGroup | Variable]) -> Iterator[str]:
-    """Yield the paths of variables that are named like a dimension of this one, or in its `coordinates`."""
+    """Yield the paths of variables that are named like a dimension of this one, or in its `coordinates`.
+
+    They are looked for in its own group first, then in those above, whose dimensions it sees.
+    """
     variable = nodes[path]
     assert isinstance(variable, Variable)
     listed = variable.attributes.get("coordinates")
     names = [*variable.dimensions, *(listed.split() if isinstance(listed, str) else ())]
-    group = path.rpartition("/")[0]
-    yield from (place for name in names if isinstance(nodes.get(place := f"{group}/{name}"), Variable))
+    for name in names:
+        group = path
+        while group:
+            group = group.rpartition("/")[0]
+            if isinstance(nodes.get(f"{group}/{name}"), Variable):
+                yield f"{group}/{name}"
+                break
 
 
 def _below(path: str, root: str) -> str | None:

@@ -77,7 +77,7 @@ def test_strict_gives_two_and_writes_nothing(ocean: str, out: Path, capsys: Capt
 
 def test_include_exclude_and_group_choose(ocean: str, out: Path) -> None:
     assert main(["translate", ocean, str(out), "--include", "temp"]) == 0
-    assert arrays(out) == {"grid/temp"}
+    assert arrays(out) == {"time", "grid/temp"}
     assert main(["translate", ocean, str(out), "--exclude", "ragged", "--exclude", "/grid"]) == 0
     assert arrays(out) == {"time"}
     assert main(["translate", ocean, str(out), "--group", "grid"]) == 0
@@ -159,11 +159,11 @@ def test_wrong_usage_gives_two(arguments: list[str], capsys: Captured) -> None:
     ("content", "words"),
     [
         (None, "there is no such file"),
-        (b"CDF\1" + bytes(64), "netCDF-3"),
+        (b"CDF\1" + bytes(8), ""),
         (b"a text\n" * 100, ""),
     ],
 )
-def test_what_is_no_hdf5_file_is_told_without_a_traceback(
+def test_what_cannot_be_read_is_told_without_a_traceback(
     content: bytes | None, words: str, tmp_path: Path, out: Path, capsys: Captured
 ) -> None:
     path = tmp_path / "input.nc"

@@ -120,6 +120,7 @@ def _encode_whole(
     try:
         values = whole.assemble(contents, stored.index, masks)
     except H5ZarrError:  # for want of a package, or because a chunk is broken: whoever reads it will be told
+        budget.give_back(nbytes)
         return None
     return _one_chunk(array, variable.shape, variable.dtype, values.tobytes())
 

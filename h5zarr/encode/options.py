@@ -64,6 +64,10 @@ class Budget:
         self._left -= nbytes
         return True
 
+    def give_back(self, nbytes: int) -> None:
+        """Add `nbytes` to what is left: they were taken, and then nothing came of it."""
+        self._left += nbytes
+
     def require(self, nbytes: int, why: str) -> None:
         """Take `nbytes` from what is left; raise where there is not as much."""
         if not self.allows(nbytes):
