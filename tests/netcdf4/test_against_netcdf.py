@@ -20,6 +20,7 @@ MEANT = {
     "reserved name of an attribute that has nothing to do with dimensions",
     "shape of a virtual dataset that follows its sources",
     "name that Zarr cannot have",
+    "name of over 256 bytes, which the netCDF library cuts",
 }
 
 
