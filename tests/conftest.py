@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from hypothesis import settings
+
+# Tests are timed as a whole, not example by example: a busy machine would fail them.
+settings.register_profile("h5zarr", deadline=None)
+settings.load_profile("h5zarr")
+
 SECTIONS = {
     "hdf5/test_oracle.py": "agreement with h5py",
     "roundtrip/test_values.py": "datasets through zarr, compared with h5py",

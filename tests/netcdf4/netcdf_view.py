@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import select
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +13,7 @@ from h5zarr.hdf5.model import Attribute, ExternalLink, Group, H5File, VirtualLay
 from h5zarr.netcdf4.model import NamedGroup, NamedVariable, Naming
 from h5zarr.netcdf4.names import interpret_names
 from h5zarr.scanning import scan
+from tests.worker import Worker
 
 SECONDS = 20
 MOST_NAME_NBYTES = 256  # NC_MAX_NAME
@@ -24,37 +22,20 @@ RESERVED = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_NCProperties"
 
 
 class Library:
-    """The netCDF library in a process of its own, which is started again when a file has killed it."""
+    """The netCDF library, which opens files for the tests."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
+        self._worker = Worker("tests.netcdf4.netcdf_worker", SECONDS)
 
     def show(self, path: Path) -> dict[str, Any]:
         """Return what the library shows of a file; under "refused" why it does not."""
-        process = self._process or self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(json.dumps(str(path)) + "\n")
-        process.stdin.flush()
-        ready, _, _ = select.select([process.stdout], [], [], SECONDS)
-        answer = process.stdout.readline() if ready else ""
-        if answer:
+        if answer := self._worker.ask(str(path)):
             shown: dict[str, Any] = json.loads(answer)
             return shown
-        self.close()
         return {"refused": "the library crashed or did not end"}
 
     def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
-
-    def _start(self) -> subprocess.Popen[str]:
-        command = [sys.executable, str(Path(__file__).with_name("netcdf_worker.py"))]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)
-        return self._process
+        self._worker.close()
 
 
 @dataclass(slots=True)
