@@ -23,6 +23,13 @@ class SourceError(H5ZarrError):
     remedy = "Check the URL, the credentials and the network, then try again."
 
 
+class SourceChanged(SourceError):
+    """The source is not the file that the references were made of: what they point to may be anything."""
+
+    kind = "changed"
+    remedy = "Translate it again."
+
+
 class OutputError(H5ZarrError):
     """Output could not be written. Carries where it was to go, safe to show; nothing, or what was there, is there."""
 

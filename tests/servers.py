@@ -55,6 +55,7 @@ class RangeServer:
         self.latency = latency
         self.faults = faults or Faults()
         self.counts = Counts()
+        self.etag = ETAG
         self.port = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="range-server", daemon=True)
@@ -97,7 +98,7 @@ class RangeServer:
         body = self.files.get(request.path)
         if body is None:
             return web.Response(status=404)
-        headers = {"ETag": ETAG, "Last-Modified": LAST_MODIFIED, "Accept-Ranges": "bytes"}
+        headers = {"ETag": self.etag, "Last-Modified": LAST_MODIFIED, "Accept-Ranges": "bytes"}
         if not self.faults.hide_size:
             headers["Content-Length"] = str(len(body))
         return web.Response(headers=headers)
@@ -134,7 +135,7 @@ class RangeServer:
         if number in faults.cut or faults.hide_size:
             return await self._send_strangely(request, part)
         self.counts.nbytes += len(part)
-        headers = {"ETag": ETAG, "Content-Range": f"bytes {first}-{last}/{len(body)}"}
+        headers = {"ETag": self.etag, "Content-Range": f"bytes {first}-{last}/{len(body)}"}
         return web.Response(body=part, headers={} if whole else headers, status=200 if whole else 206)
 
     async def _send_strangely(self, request: web.Request, part: bytes) -> web.StreamResponse:

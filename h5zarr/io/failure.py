@@ -19,6 +19,14 @@ _PASSING_NAMES = frozenset(
 )
 
 
+class ShortBody(Exception):
+    """An answer ended before it was complete."""
+
+    def __init__(self, found: int, wanted: int) -> None:
+        self.found, self.wanted = found, wanted
+        super().__init__(f"{found} of {wanted} bytes")
+
+
 class Failure(NamedTuple):
     """What happened, and what to do about it."""
 
@@ -44,8 +52,8 @@ def source_error(url: str, failure: Failure, span: Span | None = None) -> Source
 def may_pass(error: BaseException) -> bool:
     """Return whether the same request may well succeed when made again."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    passing = isinstance(error, ConnectionError) or not names.isdisjoint(_PASSING_NAMES)
-    return not isinstance(error, TimeoutError) and (find_status(error) in PASSING_STATUSES or passing)
+    passing = isinstance(error, ConnectionError | TimeoutError | ShortBody) or not names.isdisjoint(_PASSING_NAMES)
+    return find_status(error) in PASSING_STATUSES or passing
 
 
 def find_status(error: BaseException) -> int | None:
@@ -74,6 +82,11 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
         return Failure(
             f"no answer within {timeout_seconds:g} seconds", "Try again, or raise timeout_seconds of the read policy."
+        )
+    if isinstance(error, ShortBody):
+        return Failure(
+            f"the answer has {error.found} bytes instead of {error.wanted}",
+            "The file may have changed while it was read; try again, or compare its size with the original.",
         )
     if status is not None:
         return Failure(f"the server answered HTTP {status}", "Try again later, or with less concurrency.")

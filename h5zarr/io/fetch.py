@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Protocol
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
-from h5zarr.io.failure import may_pass
+from h5zarr.io.failure import ShortBody, may_pass
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.span import Span
@@ -27,18 +28,22 @@ class FetchError(Exception):
 def fetch_at_once(filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog) -> list[bytes]:
     """Return the body of the answer for each span, at most `policy.concurrency` of them under way at a time.
 
-    `filesystem` is an asynchronous one of fsspec. The bodies may be shorter or longer than the spans.
+    `filesystem` is an asynchronous one of fsspec. A body may be longer than its span, never shorter.
     """
     bodies: list[bytes] = sync(filesystem.loop, _gather, filesystem, path, spans, policy, log)
     return bodies
 
 
 def fetch_in_turn(filesystem: Any, path: str, spans: list[Span], log: RequestLog) -> list[bytes]:
-    """Return the body of the answer for each span, which are sorted, through one file object.
+    """Return the body of the answer for each span, which are sorted. It may be shorter than the span."""
+    return list(fetch_one_by_one(filesystem, path, spans, log))
+
+
+def fetch_one_by_one(filesystem: Any, path: str, spans: list[Span], log: RequestLog) -> Iterator[bytes]:
+    """Yield the body of the answer for each span, which are sorted, through one file object.
 
     One object, since the members of an archive are decompressed from their beginning whenever they are opened.
     """
-    bodies: list[bytes] = []
     span = spans[0]
     try:
         with filesystem.open(path, "rb") as file:
@@ -47,10 +52,9 @@ def fetch_in_turn(filesystem: Any, path: str, spans: list[Span], log: RequestLog
                 file.seek(span.address)
                 body = bytes(file.read(span.nbytes))
                 log.nbytes += len(body)
-                bodies.append(body)
+                yield body
     except Exception as error:
         raise FetchError(span, error) from None
-    return bodies
 
 
 async def _gather(filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog) -> list[bytes]:
@@ -61,7 +65,7 @@ async def _gather(filesystem: Any, path: str, spans: list[Span], policy: ReadPol
 
     async def work() -> None:
         for number, span in remaining:
-            bodies[number] = await _fetch(filesystem, path, span, policy, log)
+            bodies[number] = await fetch(filesystem, path, span, policy, log)
 
     workers = [asyncio.create_task(work()) for _ in range(min(policy.concurrency, len(spans)))]
     try:
@@ -73,18 +77,41 @@ async def _gather(filesystem: Any, path: str, spans: list[Span], policy: ReadPol
     return bodies
 
 
-async def _fetch(filesystem: Any, path: str, span: Span, policy: ReadPolicy, log: RequestLog) -> bytes:
-    """Return the body for `span`, asking again after failures that may pass."""
-    for attempt in range(1, policy.attempts + 1):
+class Patience(Protocol):
+    """What a policy says of requests that fail."""
+
+    @property
+    def attempts(self) -> int: ...
+    @property
+    def timeout_seconds(self) -> float: ...
+
+
+async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: RequestLog) -> bytes:
+    """Return the body for `span`, asking again after failures that may pass. It is not shorter than the span."""
+
+    async def ask() -> bytes:
+        async with asyncio.timeout(policy.timeout_seconds):
+            body = bytes(await filesystem._cat_file(path, start=span.address, end=span.end))
+        log.nbytes += len(body)
+        if len(body) < span.nbytes:
+            raise ShortBody(len(body), span.nbytes)
+        return body
+
+    try:
+        return await retry(ask, policy, log)
+    except Exception as error:
+        raise FetchError(span, error) from None
+
+
+async def retry(ask: Callable[[], Awaitable[bytes]], policy: Patience, log: RequestLog) -> bytes:
+    """Return what `ask` returns, asking again after failures that may pass, with growing pauses."""
+    for attempt in range(1, policy.attempts):
         log.requests += 1
         try:
-            async with asyncio.timeout(policy.timeout_seconds):
-                body = bytes(await filesystem._cat_file(path, start=span.address, end=span.end))
+            return await ask()
         except Exception as error:
-            if attempt == policy.attempts or not may_pass(error):
-                raise FetchError(span, error) from None
-            await asyncio.sleep(_FIRST_PAUSE_SECONDS * 4 ** (attempt - 1))
-        else:
-            log.nbytes += len(body)
-            return body
-    raise AssertionError("the last attempt returns or raises")
+            if not may_pass(error):
+                raise
+        await asyncio.sleep(_FIRST_PAUSE_SECONDS * 4 ** (attempt - 1))
+    log.requests += 1
+    return await ask()

@@ -45,6 +45,11 @@ class LocalSource:
             raise _describe(self.url, error) from None
         self._view: memoryview | None = memoryview(self._map if self._map is not None else b"")
 
+    @property
+    def descriptor(self) -> int:
+        """The open file, for whoever reads without the map."""
+        return self._descriptor
+
     def read_many(self, spans: Sequence[Span]) -> Sequence[memoryview]:
         """Return a view of the file for each span, in their order. One round, and one request for each span."""
         view = self._view
@@ -66,6 +71,10 @@ class LocalSource:
             return BlockColumn(view, column)
         self.log.nbytes += sum([count for _, count in spans])
         return [view[address : address + count] for address, count in spans]
+
+    def held(self) -> None:
+        """Return nothing: a map is no copy."""
+        return
 
     def close(self) -> None:
         """Close the file. It stays mapped for as long as a buffer of it is in use."""

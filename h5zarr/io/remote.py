@@ -42,7 +42,7 @@ class RemoteSource:
         self._opened = False
         self._begun = False
         try:
-            self._filesystem, self._path = fsspec.url_to_fs(url, **_complete_options(url, storage_options))
+            self._filesystem, self._path = fsspec.url_to_fs(url, **complete_options(url, storage_options))
             # A chain with a cache in it claims to be asynchronous, but then goes past the cache.
             self._asynchronous = bool(self._filesystem.async_impl) and "::" not in url
             stated = self._ask()
@@ -71,6 +71,12 @@ class RemoteSource:
         buffers = self._cache.take(wanted)
         self._cache.trim(self._policy.cache_nbytes)
         return buffers
+
+    def held(self) -> memoryview | None:
+        """Return the whole file, where the cache has all of it."""
+        if self._cache.nbytes < self.nbytes or not self.nbytes:
+            return None
+        return self._cache.take(np.array([[0, self.nbytes]]))[0]
 
     def close(self) -> None:
         """Forget what is cached. Connections belong to fsspec, which shares and closes them."""
@@ -188,7 +194,7 @@ def _format_moment(moment: Any) -> str | None:
     return aware.isoformat().replace("+00:00", "Z")
 
 
-def _complete_options(url: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
+def complete_options(url: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the options for fsspec. Over HTTP, compression is declined: it would change what a range means."""
     options = dict(storage_options or {})
     if url.startswith(("http://", "https://")) and "::" not in url:

@@ -49,6 +49,10 @@ class Source(Protocol):
         """
         ...
 
+    def held(self) -> memoryview | None:
+        """Return the whole file, where all of it was read from far away and is still in memory; else None."""
+        ...
+
     def close(self) -> None:
         """Let go of the file. Buffers that were returned stay valid."""
         ...

@@ -1,0 +1,106 @@
+"""Files whose chunks are read at any place, by any number of threads and processes: the way to the bulk data.
+
+`Source` reads the metadata of one file once, in rounds; here nothing is kept, and answers are handed on as they arrive.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.io.fetch_policy import FetchPolicy
+from h5zarr.io.source import Identity
+from h5zarr.io.span import Span
+from h5zarr.io.url import find_local_path
+
+Column: TypeAlias = npt.NDArray[np.int64]
+Deliver: TypeAlias = Callable[[Sequence[int], Sequence[memoryview]], None]
+"""Takes the numbers of some spans, and their bytes. It is called by several threads at once."""
+
+
+class RangeReader(Protocol):
+    """A file that is read at any place. It opens itself when it is needed, and again in another process."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def is_near(self) -> bool:
+        """Whether reading takes no time worth mentioning, so that there is no use in waiting for more to read."""
+        ...
+
+    def read(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
+        """Hand the bytes of every span to `deliver`, each exactly once, as they come; return when all are there.
+
+        Raises SourceError if any of the bytes cannot be had, SourceChanged if the file is not the one that was
+        recorded, and whatever `deliver` raises.
+        """
+        ...
+
+    def read_into(self, span: Span, out: memoryview) -> bool:
+        """Read a span straight to where it belongs; False where that is no gain, and nothing was done."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file and of connections to it. What is read afterwards opens it again."""
+        ...
+
+
+def read_one(reader: RangeReader, span: Span) -> memoryview:
+    """Return the bytes of one span."""
+    found: list[memoryview] = []
+    columns = np.array([span], np.int64)
+    reader.read(columns[:, 0], columns[:, 1], lambda _, buffers: found.extend(buffers))
+    return found[0]
+
+
+_readers: WeakValueDictionary[Any, RangeReader] = WeakValueDictionary()
+_lock = threading.Lock()
+
+
+def open_ranges(
+    url: str,
+    storage_options: Mapping[str, Any] | None = None,
+    policy: FetchPolicy | None = None,
+    expected: Identity | None = None,
+) -> RangeReader:
+    """Return the reader of a file, the same for all that ask in the same way: so they share connections.
+
+    Nothing is opened yet. `expected` is what the file must be; None is anything.
+    """
+    options, policy = dict(storage_options or {}), policy or FetchPolicy()
+    key = (url, repr(sorted(options.items())), policy, expected)
+    with _lock:
+        reader = _readers.get(key)
+        if reader is None:
+            reader = _make_reader(url, options, policy, expected)
+            _readers[key] = reader
+        return reader
+
+
+def _make_reader(url: str, options: dict[str, Any], policy: FetchPolicy, expected: Identity | None) -> RangeReader:
+    path = find_local_path(url)
+    if path is not None:
+        from h5zarr.io.local_ranges import LocalRanges
+
+        return LocalRanges(os.path.abspath(path), expected)
+    from h5zarr.io.remote_ranges import RemoteRanges
+
+    return RemoteRanges(url, options, policy, expected)
+
+
+def _forget() -> None:
+    """A child process shares no connection with its parent."""
+    global _lock
+    _lock = threading.Lock()
+    _readers.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

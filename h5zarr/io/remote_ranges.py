@@ -1,0 +1,222 @@
+"""Chunks of files that fsspec opens: few requests, many under way, each answer decoded while others are coming."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future, wait
+from typing import Any, NamedTuple
+
+import fsspec  # type: ignore[import-untyped, unused-ignore]
+from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
+
+from h5zarr.errors import SourceError
+from h5zarr.io.failure import ShortBody, describe_failure, source_error
+from h5zarr.io.fetch import FetchError, fetch, fetch_one_by_one
+from h5zarr.io.fetch_policy import MIB, FetchPolicy
+from h5zarr.io.log import RequestLog
+from h5zarr.io.ranges import Column, Deliver
+from h5zarr.io.remote import complete_options, interpret_identity
+from h5zarr.io.request_plan import Request, plan_requests
+from h5zarr.io.source import Identity
+from h5zarr.io.span import Span
+from h5zarr.io.threads import decoding_threads
+from h5zarr.io.url import display_url
+from h5zarr.io.verify import check_unchanged
+
+_UNDER_WAY_NBYTES = 256 * MIB  # what answers may take in memory until they are decoded
+_LEAST_WORKERS = 4
+
+
+class _Opened(NamedTuple):
+    filesystem: Any
+    path: str
+    process: int
+
+    @property
+    def asynchronous(self) -> bool:
+        return bool(self.filesystem.async_impl)
+
+
+class RemoteRanges:
+    """A file that fsspec opens."""
+
+    is_near = False
+
+    def __init__(
+        self, url: str, storage_options: Mapping[str, Any], policy: FetchPolicy, expected: Identity | None
+    ) -> None:
+        self.url = display_url(url)
+        self.log = RequestLog()
+        self._url = url
+        self._options = storage_options
+        self._policy = policy
+        self._expected = expected
+        self._lock = threading.Lock()
+        self._opened: _Opened | None = None
+        self._verified = expected is None
+
+    def read(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
+        plan = plan_requests(address, nbytes, self._policy)
+        handing = _Handing(address, nbytes, deliver)
+        if empty := [number for number, count in enumerate(nbytes.tolist()) if count == 0]:
+            deliver(empty, [memoryview(b"")] * len(empty))
+        if not plan:
+            return
+        try:
+            opened = self._open()
+            if opened.asynchronous:
+                sync(opened.filesystem.loop, self._read_at_once, opened, plan, handing)
+            else:
+                self._read_in_turn(opened, plan, handing)
+        except FetchError as failed:
+            failure = describe_failure(failed.error, self._policy.timeout_seconds)
+            raise source_error(self.url, failure, failed.span) from None
+
+    def read_into(self, span: Span, out: memoryview) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Let go of the file system: it is ours alone, and closes its connections when nobody reads any more."""
+        with self._lock:
+            self._opened = None
+
+    def _open(self) -> _Opened:
+        with self._lock:
+            if self._opened is None or self._opened.process != os.getpid():
+                self._opened = self._make_filesystem()
+            return self._opened
+
+    def _make_filesystem(self) -> _Opened:
+        options = complete_options(self._url, self._options)
+        # A chain with a cache in it claims to be asynchronous, but then goes past the cache.
+        is_chain = "::" in self._url
+        if not is_chain:
+            options["skip_instance_cache"] = True
+        try:
+            filesystem, path = fsspec.url_to_fs(self._url, **options)
+        except Exception as error:
+            raise source_error(self.url, describe_failure(error, self._policy.timeout_seconds)) from None
+        return _Opened(_Synchronous(filesystem) if is_chain else filesystem, path, os.getpid())
+
+    async def _read_at_once(self, opened: _Opened, plan: list[Request], handing: _Handing) -> None:
+        """Read by as many workers as are useful; the first failure ends them all."""
+        largest = max(request.span.nbytes for request in plan)
+        count = min(self._policy.concurrency, len(plan), max(_LEAST_WORKERS, _UNDER_WAY_NBYTES // largest))
+        remaining = iter(plan)
+        verifying = asyncio.create_task(self._verify(opened))
+        workers = [asyncio.create_task(self._work(opened, remaining, verifying, handing)) for _ in range(count)]
+        try:
+            await asyncio.gather(verifying, *workers)
+        except FetchError:
+            if not verifying.done() or verifying.cancelled():
+                await asyncio.gather(verifying, return_exceptions=True)
+            await verifying  # a range that is gone because the file has changed is told as a change
+            raise
+        finally:
+            for task in (verifying, *workers):
+                task.cancel()
+            await asyncio.gather(verifying, *workers, return_exceptions=True)
+
+    async def _work(self, opened: _Opened, remaining: Any, verifying: asyncio.Task[None], handing: _Handing) -> None:
+        """Fetch what remains, request by request; each answer is decoded before the next request is made."""
+        for request in remaining:
+            body = await self._fetch(opened, request.span)
+            await asyncio.shield(verifying)
+            await asyncio.get_running_loop().run_in_executor(decoding_threads(), handing.hand, request, body)
+
+    async def _fetch(self, opened: _Opened, span: Span) -> memoryview:
+        """Return the bytes of `span`; what is much larger than a request comes in pieces, at the same time."""
+        step = self._policy.request_nbytes
+        if span.nbytes < 2 * step:
+            return await self._fetch_piece(opened, span)
+        pieces = [Span(at, min(step, span.end - at)) for at in range(span.address, span.end, step)]
+        whole = memoryview(bytearray(span.nbytes))
+        limit = asyncio.Semaphore(self._policy.concurrency)
+
+        async def bring(piece: Span) -> None:
+            async with limit:
+                begin = piece.address - span.address
+                whole[begin : begin + piece.nbytes] = await self._fetch_piece(opened, piece)
+
+        await asyncio.gather(*map(bring, pieces))
+        return whole
+
+    async def _fetch_piece(self, opened: _Opened, span: Span) -> memoryview:
+        body = await fetch(opened.filesystem, opened.path, span, self._policy, self.log)
+        return self._cut(memoryview(body), span)
+
+    def _cut(self, body: memoryview, span: Span) -> memoryview:
+        """Return the bytes of `span`, also from the whole file, which servers send that ignore ranges."""
+        if len(body) == span.nbytes:
+            return body
+        if self._expected is not None and len(body) == self._expected.nbytes:
+            return body[span.address : span.end]
+        raise FetchError(span, ShortBody(len(body), span.nbytes))
+
+    async def _verify(self, opened: _Opened) -> None:
+        """Ask once whether the file is what it was, while the first chunks are on their way."""
+        if self._verified or self._expected is None:
+            return
+        self.log.infos += 1
+        try:
+            async with asyncio.timeout(self._policy.timeout_seconds):
+                stated = await opened.filesystem._info(opened.path)
+        except Exception as error:
+            raise self._not_known(error) from None
+        self._check(stated)
+
+    def _check(self, stated: Mapping[str, Any]) -> None:
+        if self._expected is not None and stated.get("size") is not None:
+            check_unchanged(self.url, self._expected, interpret_identity(stated))
+        self._verified = True
+
+    def _not_known(self, error: Exception) -> SourceError:
+        return source_error(self.url, describe_failure(error, self._policy.timeout_seconds))
+
+    def _read_in_turn(self, opened: _Opened, plan: list[Request], handing: _Handing) -> None:
+        """Read one request after the other, decoding those that have come meanwhile."""
+        if not self._verified:
+            self.log.infos += 1
+            try:
+                stated = opened.filesystem.info(opened.path)
+            except Exception as error:
+                raise self._not_known(error) from None
+            self._check(stated)
+        futures: list[Future[None]] = []
+        spans = [request.span for request in plan]
+        try:
+            bodies = fetch_one_by_one(opened.filesystem, opened.path, spans, self.log)
+            for request, body in zip(plan, bodies, strict=True):
+                view = self._cut(memoryview(body), request.span)
+                futures.append(decoding_threads().submit(handing.hand, request, view))
+            for future in futures:
+                future.result()
+        finally:
+            for future in futures:
+                future.cancel()
+            wait(futures)
+
+
+class _Handing:
+    """Hands on what came with a request, span by span."""
+
+    def __init__(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
+        self._address, self._nbytes, self._deliver = address, nbytes, deliver
+
+    def hand(self, request: Request, body: memoryview) -> None:
+        begins = self._address[request.numbers] - request.span.address
+        ends = begins + self._nbytes[request.numbers]
+        buffers = [body[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+        self._deliver(request.numbers.tolist(), buffers)
+
+
+class _Synchronous:
+    """A file system that is only to be used in the synchronous way."""
+
+    async_impl = False
+
+    def __init__(self, filesystem: Any) -> None:
+        self.info, self.open = filesystem.info, filesystem.open

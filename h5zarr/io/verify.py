@@ -1,0 +1,36 @@
+"""Is a file still the one that was recorded?"""
+
+from __future__ import annotations
+
+from h5zarr.errors import SourceChanged
+from h5zarr.io.source import Identity
+
+_REMEDY = (
+    "Translate it again; or read it all the same with verify=False, if you know that its data are where they were."
+)
+
+
+def check_unchanged(url: str, expected: Identity, found: Identity) -> None:
+    """Raise SourceChanged unless `found` is the state that was recorded; `url` is safe to show.
+
+    Size first; then what the server says of the content; then, where it says nothing, the time of the last change. A
+    copy of an object has the content of the original, but not its time.
+    """
+    if expected.nbytes != found.nbytes:
+        raise _changed(url, f"it has {found.nbytes} bytes, and had {expected.nbytes}")
+    for name, before, now in (
+        ("version", expected.version, found.version),
+        ("ETag", expected.etag, found.etag),
+        ("time of change", expected.mtime, found.mtime),
+    ):
+        if before is not None and now is not None:
+            if before != now:
+                raise _changed(url, f"its {name} is {now}, and was {before}")
+            return
+
+
+def _changed(url: str, what: str) -> SourceChanged:
+    error = SourceChanged(f"{url}: the file has changed since it was translated: {what}")
+    error.remedy = _REMEDY
+    error.add_note(_REMEDY)
+    return error

@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import zipfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import fsspec  # type: ignore[import-untyped, unused-ignore]
+import numpy as np
+import pytest
+
+from h5zarr.errors import SourceChanged, SourceError
+from h5zarr.io.fetch_policy import MIB, FetchPolicy
+from h5zarr.io.held_ranges import HeldRanges
+from h5zarr.io.ranges import RangeReader, open_ranges, read_one
+from h5zarr.io.source import Identity, open_source
+from h5zarr.io.span import Span
+from tests.servers import Faults
+
+SPANS = [(5 * MIB, 100), (10, 20), (3 * MIB, 3 * MIB), (7, 0), (10, 20), (8 * MIB - 1, 1), (15, 100)]
+PATIENT = FetchPolicy(timeout_seconds=0.5, attempts=3)
+
+
+def read(reader: RangeReader, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Return the bytes of each span; that each is delivered once is checked."""
+    columns = np.array(spans, np.int64).reshape(-1, 2)
+    found: list[bytes | None] = [None] * len(spans)
+
+    def deliver(numbers: Sequence[int], buffers: Sequence[memoryview]) -> None:
+        for number, buffer in zip(numbers, buffers, strict=True):
+            assert found[number] is None
+            found[number] = bytes(buffer)
+
+    reader.read(columns[:, 0], columns[:, 1], deliver)
+    assert None not in found
+    return found  # type: ignore[return-value]
+
+
+def expected(body: bytes, spans: Sequence[tuple[int, int]]) -> list[bytes]:
+    return [body[address : address + nbytes] for address, nbytes in spans]
+
+
+@pytest.fixture(params=["path", "file", "http", "memory", "zip", "simplecache"])
+def any_url(request: pytest.FixtureRequest, body: bytes, tmp_path: Path) -> Iterator[str]:
+    path = tmp_path / "file.h5"
+    path.write_bytes(body)
+    match request.param:
+        case "path":
+            yield str(path)
+        case "file":
+            yield f"file://{path}"
+        case "http":
+            yield str(request.getfixturevalue("serve")(body).url("/file.h5"))
+        case "memory":
+            fsspec.filesystem("memory").pipe_file("/ranges/file.h5", body)
+            yield "memory://ranges/file.h5"
+            fsspec.filesystem("memory").store.clear()
+        case "zip":
+            with zipfile.ZipFile(tmp_path / "archive.zip", "w") as archive:
+                archive.writestr("file.h5", body)
+            yield f"zip://file.h5::{tmp_path / 'archive.zip'}"
+        case _:
+            yield f"simplecache::{request.getfixturevalue('serve')(body).url('/file.h5')}"
+
+
+def test_every_kind_of_url_gives_the_same_bytes(any_url: str, body: bytes) -> None:
+    with open_source(any_url) as source:
+        identity = source.identity
+    reader = open_ranges(any_url, expected=identity)
+    assert read(reader, SPANS) == expected(body, SPANS)
+    assert read(reader, []) == []
+    reader.close()
+    assert read_one(reader, Span(3, 4)) == body[3:7]
+
+
+def test_a_local_file_is_read_straight_to_where_it_belongs(body: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file.h5"
+    path.write_bytes(body)
+    out = bytearray(1000)
+    assert open_ranges(str(path)).read_into(Span(77, 1000), memoryview(out))
+    assert out == body[77:1077]
+    with pytest.raises(SourceError, match="bytes 8388600-8389599: the file ends"):
+        open_ranges(str(path)).read_into(Span(len(body) - 8, 1000), memoryview(out))
+
+
+def test_what_is_held_needs_no_file(body: bytes) -> None:
+    reader = HeldRanges("somewhere", memoryview(body))
+    assert read(reader, SPANS) == expected(body, SPANS)
+    with pytest.raises(SourceError, match="past the end"):
+        read(reader, [(8 * MIB, 1)])
+
+
+def test_those_who_ask_alike_share_a_reader_and_its_connections(serve: Any, body: bytes) -> None:
+    url = serve(body).url("/file.h5")
+    reader = open_ranges(url)
+    assert open_ranges(url, {}) is reader
+    assert open_ranges(url, {"headers": {"a": "b"}}) is not reader
+    assert open_ranges(url, expected=Identity(nbytes=1)) is not reader
+
+
+def test_chunks_that_lie_together_come_with_few_requests(serve: Any, body: bytes) -> None:
+    server = serve(body)
+    spans = [(n * 16384, 16384) for n in range(512)]
+    assert read(open_ranges(server.url("/file.h5")), spans) == expected(body, spans)
+    assert server.counts.gets == [(0, 4 * MIB - 1), (4 * MIB, 8 * MIB - 1)]
+    assert server.counts.heads == 0
+
+
+def test_a_large_chunk_comes_in_pieces_at_the_same_time(serve: Any, body: bytes) -> None:
+    server = serve(body, latency=0.05)
+    policy = FetchPolicy(latency_seconds=0.01, bytes_per_second=100e6)
+    assert read_one(open_ranges(server.url("/file.h5"), policy=policy), Span(0, 8 * MIB)) == body
+    assert sorted(server.counts.gets) == [(n * MIB, n * MIB + MIB - 1) for n in range(8)]
+    assert server.counts.max_in_flight == 8
+
+
+def test_requests_under_way_are_bounded(serve: Any, body: bytes) -> None:
+    server = serve(body, latency=0.02)
+    spans = [(n * 160_000, 10) for n in range(50)]
+    reader = open_ranges(server.url("/file.h5"), policy=FetchPolicy(concurrency=7, latency_seconds=0))
+    assert read(reader, spans) == expected(body, spans)
+    assert (len(server.counts.gets), server.counts.max_in_flight) == (50, 7)
+
+
+def test_many_threads_may_read_at_once(serve: Any, body: bytes) -> None:
+    reader = open_ranges(serve(body).url("/file.h5"))
+    spans = [[(n * 1000 + m * 300_000, 50) for m in range(20)] for n in range(16)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(lambda some: read(reader, some), spans)) == [expected(body, some) for some in spans]
+
+
+def test_connections_are_closed(serve: Any, body: bytes) -> None:
+    server = serve(body)
+    reader = open_ranges(server.url("/file.h5"))
+    read(reader, SPANS)
+    session = reader._opened.filesystem._session  # type: ignore[attr-defined]
+    assert not session.closed
+    reader.close()
+    gc.collect()
+    assert session.closed
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_process_that_was_forked_reads_on_its_own(serve: Any, body: bytes) -> None:
+    reader = open_ranges(serve(body).url("/file.h5"))
+    read(reader, SPANS)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if read(reader, SPANS) == expected(body, SPANS) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert read(reader, SPANS) == expected(body, SPANS)
+
+
+# --- faults
+
+
+def test_passing_faults_are_survived(serve: Any, body: bytes) -> None:
+    faults = Faults(statuses={1: 503, 2: 429, 3: 500}, cut=frozenset({4}), short=frozenset({5}), hang=frozenset({6}))
+    server = serve(body, faults=faults)
+    spans = [(n * 200_000, 1000) for n in range(12)]
+    reader = open_ranges(server.url("/file.h5"), policy=PATIENT)
+    assert read(reader, spans) == expected(body, spans)
+    assert len(server.counts.gets) == 12 + 6
+
+
+@pytest.mark.parametrize(
+    ("faults", "what", "requests"),
+    [
+        (Faults(statuses=dict.fromkeys(range(1, 20), 503)), "the server answered HTTP 503", 3),
+        (Faults(statuses={1: 403}), "access was refused", 1),
+        (Faults(short=frozenset(range(1, 20))), "the answer has 50 bytes instead of 100", 3),
+        (Faults(cut=frozenset(range(1, 20))), "could not be read", 3),
+        (Faults(hang=frozenset(range(1, 20))), "no answer within 0.5 seconds", 3),
+        (Faults(vanish_after=0), "there is no such file", 1),
+        (Faults(ignore_range=True), "the answer has 8388608 bytes instead of 100", 1),
+    ],
+)
+def test_a_fault_that_stays_names_url_and_range(
+    serve: Any, body: bytes, faults: Faults, what: str, requests: int
+) -> None:
+    server = serve(body, faults=faults)
+    reader = open_ranges(server.url("/file.h5") + "?token=secret", policy=PATIENT)
+    with pytest.raises(SourceError) as caught:
+        read(reader, [(1000, 100)])
+    assert str(caught.value).startswith(f"{server.url('/file.h5')}: bytes 1000-1099: {what}")
+    assert caught.value.remedy in caught.value.__notes__
+    assert "secret" not in str(caught.value)
+    assert len(server.counts.gets) == requests
+    server.faults = Faults()
+    assert read(reader, [(1000, 100)]) == [body[1000:1100]]
+
+
+def test_the_whole_file_instead_of_a_range_is_cut_right(serve: Any, body: bytes) -> None:
+    server = serve(body, faults=Faults(ignore_range=True))
+    reader = open_ranges(server.url("/file.h5"), expected=Identity(nbytes=len(body)))
+    assert read(reader, [(1000, 100)]) == [body[1000:1100]]
+
+
+def test_one_failure_ends_the_others(serve: Any, body: bytes) -> None:
+    faults = Faults(statuses={3: 403}, hang=frozenset(range(4, 100)))
+    reader = open_ranges(serve(body, faults=faults).url("/file.h5"), policy=replace(PATIENT, timeout_seconds=60))
+    with pytest.raises(SourceError, match="access was refused"):
+        read(reader, [(n * 200_000, 10) for n in range(30)])
+
+
+@pytest.mark.parametrize("url", ["http", "path"])
+def test_what_goes_wrong_with_the_bytes_is_told_as_it_is(serve: Any, body: bytes, tmp_path: Path, url: str) -> None:
+    path = tmp_path / "file.h5"
+    path.write_bytes(body)
+    reader = open_ranges(str(path) if url == "path" else serve(body).url("/file.h5"))
+    spans = np.array([(n * MIB, MIB) for n in range(8)], np.int64)
+
+    def fail(numbers: Sequence[int], buffers: Sequence[memoryview]) -> None:
+        raise ZeroDivisionError("in the decoder")
+
+    with pytest.raises(ZeroDivisionError, match="in the decoder"):
+        reader.read(spans[:, 0], spans[:, 1], fail)
+    assert read(reader, SPANS) == expected(body, SPANS)
+
+
+# --- a source that has changed
+
+
+def test_a_changed_source_is_noticed_at_the_first_read_and_not_asked_again(serve: Any, body: bytes) -> None:
+    server = serve(body)
+    with open_source(server.url("/file.h5")) as source:
+        identity = source.identity
+    server.counts.heads = 0
+    reader = open_ranges(server.url("/file.h5"), expected=identity)
+    for _ in range(3):
+        assert read(reader, SPANS) == expected(body, SPANS)
+    assert server.counts.heads == 1
+    server.etag = '"another"'
+    fresh = open_ranges(server.url("/file.h5"), {"headers": {"x": "y"}}, expected=identity)
+    for _ in range(2):
+        with pytest.raises(SourceChanged, match=r'has changed .* its ETag is "another"'):
+            read(fresh, SPANS)
+    assert read(open_ranges(server.url("/file.h5"), expected=None), SPANS) == expected(body, SPANS)
+
+
+def test_a_source_that_has_become_shorter_is_a_changed_one(serve: Any, body: bytes) -> None:
+    server = serve(body)
+    with open_source(server.url("/file.h5")) as source:
+        identity = source.identity
+    server.files["/file.h5"] = body[:1000]
+    with pytest.raises(SourceChanged, match="it has 1000 bytes, and had 8388608") as caught:
+        read(open_ranges(server.url("/file.h5"), expected=identity), SPANS)
+    assert "verify=False" in caught.value.remedy
+
+
+def test_a_local_file_that_was_written_again_is_a_changed_one(body: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file.h5"
+    path.write_bytes(body)
+    with open_source(str(path)) as source:
+        identity = source.identity
+    path.write_bytes(body)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(SourceChanged, match="time of change"):
+        read(open_ranges(str(path), expected=identity), SPANS)
+    assert read(open_ranges(str(path), expected=Identity(nbytes=len(body))), SPANS) == expected(body, SPANS)
+
+
+def test_no_reader_leaves_a_thread_of_its_own(serve: Any, body: bytes) -> None:
+    before = {thread.name for thread in threading.enumerate()}
+    reader = open_ranges(serve(body).url("/file.h5"))
+    read(reader, SPANS)
+    new = {thread.name for thread in threading.enumerate()} - before
+    assert all(name.startswith(("h5zarr", "fsspecIO", "range-server")) for name in new)
