@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from h5zarr.codecs.base import FilterCodec, FilterNumcodec
-from h5zarr.errors import H5ZarrError, MalformedFile
+from h5zarr.errors import H5ZarrError
 from h5zarr.hdf5.messages.datatype import decode_datatype
-from h5zarr.hdf5.values import decode_elements
+from h5zarr.netcdf4.conversion import convert_elements
 from h5zarr.netcdf4.elements import TEXT, interpret_element
 
 
@@ -52,11 +52,7 @@ class _Conversion:
 
     @staticmethod
     def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
-        datatype = decode_datatype(bytes(values))
-        count, rest = divmod(len(content), datatype.nbytes)
-        if rest:
-            raise MalformedFile(f"{len(content)} bytes are no whole number of elements of {datatype.nbytes} bytes")
-        return decode_elements(datatype, content, count).astype(interpret_element(datatype).dtype).tobytes()
+        return convert_elements(bytes(values), content).tobytes()
 
     @staticmethod
     def encode(content: bytes, values: tuple[int, ...]) -> bytes:

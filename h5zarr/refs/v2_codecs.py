@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from h5zarr.errors import H5ZarrError, Unrepresentable
@@ -49,51 +48,17 @@ def _encode_codec(codec: Json) -> Json:
 
 def encode_chunk(content: bytes, codecs: Sequence[Json]) -> bytes | None:
     """Return `content` as the codecs behind the first leave it, or None if that cannot be done without a loss."""
+    from h5zarr.encode.codec_filters import find_filter
     from h5zarr.filters.pipeline import undo_filters
     from h5zarr.filters.redo import redo_filters
 
     try:
-        filters = [_as_filter(codec) for codec in codecs[1:]]
+        filters = [find_filter(codec) for codec in codecs[1:]]
         encoded = redo_filters(content, filters)
         restored = undo_filters(encoded, filters, 0, len(content))
     except (H5ZarrError, ImportError, ValueError, RuntimeError):
         return None
     return encoded if restored == content else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Filter:
-    """An HDF5 filter: its number, its name and its client data."""
-
-    number: int
-    name: str
-    values: tuple[int, ...]
-
-
-def _as_filter(codec: Json) -> _Filter:
-    """Return the HDF5 filter that `codec` undoes. Raises Unrepresentable if there is none."""
-    from h5zarr.filters.blosc import COMPRESSORS, SHUFFLES
-    from h5zarr.filters.table import FILTERS
-
-    name, told = codec["name"], _configuration(codec)
-    match name:
-        case "numcodecs.zlib":
-            return _Filter(1, name, (told["level"],))
-        case "numcodecs.shuffle":
-            return _Filter(2, name, (told["elementsize"],))
-        case "numcodecs.fletcher32":
-            return _Filter(3, name, ())
-        case "numcodecs.bz2":
-            return _Filter(307, name, (told["level"],))
-        case "zstd":
-            return _Filter(32015, name, (told["level"] % 2**32,))
-        case "blosc":
-            choices = (told["clevel"], SHUFFLES.index(told["shuffle"]), COMPRESSORS.index(told["cname"]))
-            return _Filter(32001, name, (2, 2, told["typesize"], 0, *choices))
-    for number, known in FILTERS.items():
-        if known.settings is not None and name == f"{_OWN}{known.name}":
-            return _Filter(number, name, known.settings(**told).to_values())
-    raise Unrepresentable(f"codec {name} is that of no filter")
 
 
 def _configuration(codec: Json) -> dict[str, Any]:
