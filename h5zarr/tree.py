@@ -88,13 +88,44 @@ class ConvertedValues:
 
 Storage: TypeAlias = StoredChunks | StoredRun | HeldBytes | ConvertedValues
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEnumeration:
+    """The names of an enumeration's values, and the name that netCDF gives the type."""
+
+    name: str
+    members: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredForm:
+    """What the file says of a variable and a Zarr array does not tell.
+
+    `chunk_shape` is None where the values are not in chunks. The rest concerns elements, where those of the variable's
+    type are others than the file's: `number` is numpy's type for numbers of odd precision and for booleans, `members`
+    are the names of a record that is shown as a complex number or with its gaps, `padding` is what fixed text was
+    filled up with and lost. `foreign` are the attributes of types that netCDF does not know.
+    """
+
+    chunk_shape: tuple[int, ...] | None = None
+    filters: tuple[StoredFilter, ...] = ()
+    number: str | None = None
+    enumeration: StoredEnumeration | None = None
+    members: tuple[str, ...] = ()
+    padding: str = ""
+    foreign: tuple[str, ...] = ()
+
+
 AttributeValue: TypeAlias = str | npt.NDArray[Any] | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"]
 """Text; numbers or records of any shape; or sequences and records of such, where numpy has no type for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Variable:
-    """An array. `fill` is one element, what unwritten space reads as; None is the type's zero."""
+    """An array. `fill` is one element, what unwritten space reads as; None is the type's zero.
+
+    `stored` is None where the format has neither chunks nor filters, or nobody knows.
+    """
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -102,11 +133,20 @@ class Variable:
     storage: Storage
     fill: npt.NDArray[Any] | None = None
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    stored: StoredForm | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TreeGroup:
+    """A group. `unlimited` are those of its own dimensions, also without a variable, that may grow.
+
+    `is_classic` says that the format has neither chunks nor filters; `foreign` is as in `StoredForm`.
+    """
+
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
+    unlimited: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    is_classic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -14,14 +14,17 @@ from h5zarr.encode.attributes import attribute_type, encode_attribute, number_ty
 from h5zarr.encode.missing import NotAFillValue, describe, encode_missing
 from h5zarr.encode.options import Budget, Inlining
 from h5zarr.encode.runs import CHUNK_NBYTES
+from h5zarr.encode.stored import encode_stored
 from h5zarr.errors import H5ZarrError, Problem
 from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
 from h5zarr.io.steps import Step, attempt, together
-from h5zarr.tree import AttributeValue, StoredChunks, StoredRun, Tree, TreeGroup, Variable
+from h5zarr.tree import AttributeValue, StoredChunks, StoredForm, StoredRun, Tree, TreeGroup, Variable
 
 FILL_VALUE = "_FillValue"
 TYPES = "_nc_attribute_types"
 """The attribute of a group that tells the types of attributes: xarray hides names that begin with `_nc` on groups."""
+STORED = "_nc_encoding"
+"""The attribute of a group that tells how the file stores its variables."""
 
 Encoded: TypeAlias = dict[str, ArrayNode | H5ZarrError]
 
@@ -34,6 +37,7 @@ class Encoding:
         self._chunk_nbytes = chunk_nbytes
         self._warnings: list[Problem] = list(tree.warnings)
         self._types: dict[str, dict[str, Json]] = {}  # by group, then by variable; "" is the group itself
+        self._forms: dict[str, dict[str, StoredForm]] = {}  # by group, then by variable
         self._budget = Budget(inlining)
         variables = {path: node for path, node in tree.nodes.items() if isinstance(node, Variable)}
         self._attributes = {path: self._encode_attributes(path, variable) for path, variable in variables.items()}
@@ -81,12 +85,17 @@ class Encoding:
         types = self._types.get(path, {}) | ({"": own} if own else {})
         if types:
             attributes[TYPES] = types
+        if (record := encode_stored(group, self._forms.get(path))) is not None:
+            attributes[STORED] = record
         return GroupNode(attributes=attributes)
 
     def _encode_attributes(self, path: str, variable: Variable) -> dict[str, Json]:
         """Return a variable's attributes as JSON, `_FillValue` in xarray's form."""
         attributes: dict[str, Json] = {}
         types: dict[str, Json] = {}
+        parent, _, own_name = path.rpartition("/")
+        if variable.stored is not None:
+            self._forms.setdefault(parent or "/", {})[own_name] = variable.stored
         for name, value in variable.attributes.items():
             if name == FILL_VALUE:
                 try:
@@ -98,8 +107,7 @@ class Encoding:
                 if (found := attribute_type(value)) is not None:
                     types[name] = found
         if types:
-            parent, _, name = path.rpartition("/")
-            self._types.setdefault(parent or "/", {})[name] = types
+            self._types.setdefault(parent or "/", {})[own_name] = types
         return attributes
 
     def _warn_dropped(self, path: str, value: AttributeValue, variable: Variable, error: NotAFillValue) -> Json:

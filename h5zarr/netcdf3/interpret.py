@@ -22,7 +22,12 @@ def interpret_classic(file: ClassicFile, url: str) -> Tree:
     A variable that cannot be where it claims to be is left out. Of one that is cut off, what there is is shown, and
     the rest reads as fill. Both are named among the problems.
     """
-    nodes: dict[str, TreeGroup | Variable] = {"/": TreeGroup(attributes=_attributes(file.header.attributes))}
+    root = TreeGroup(
+        attributes=_attributes(file.header.attributes),
+        unlimited=tuple(one.name for one in file.header.dimensions if one.length is None),
+        is_classic=True,
+    )
+    nodes: dict[str, TreeGroup | Variable] = {"/": root}
     problems = list(file.problems)
     lengths = _lengths(file)
     for number, variable in enumerate(file.header.variables):

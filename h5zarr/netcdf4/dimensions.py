@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from h5zarr.hdf5.datatype import Enumeration
 from h5zarr.hdf5.model import CommittedDatatype, Dataset, H5File
 from h5zarr.netcdf4.scales import (
     NOT_COORDINATE,
@@ -42,7 +43,10 @@ class Draft:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Axes:
-    """A variable and what is known of its dimensions. `is_shown` is False where netCDF-C leaves the variable out."""
+    """A variable and what is known of its dimensions. `is_shown` is False where netCDF-C leaves the variable out.
+
+    `type_name` is what netCDF-C calls its type, where that is an enumeration.
+    """
 
     name: str
     link_name: str
@@ -53,6 +57,7 @@ class Axes:
     found: list[Draft | None]
     is_settled: bool = False
     is_shown: bool = True
+    type_name: str | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -93,7 +98,7 @@ class Dimensions:
         self._by_number: dict[tuple[int, int], Draft] = {}
         self._has_twins = False
         self._next_number = 0
-        types = KnownTypes()
+        self.types = types = KnownTypes()
         for place in places:
             for member in place.members:
                 self._read(place, member, types)
@@ -109,7 +114,7 @@ class Dimensions:
 
     def _read(self, place: Place, member: Member, types: KnownTypes) -> None:
         if isinstance(member.target, CommittedDatatype):
-            types.learn(member.target.datatype)
+            types.learn(member.target.datatype, member.name)
             return
         inside, dataset = self.inside(place), member.target
         own = None
@@ -127,6 +132,8 @@ class Dimensions:
             found=[None] * dataset.dataspace.rank,
             is_shown=types.admits(dataset.datatype),
         )
+        if isinstance(dataset.datatype, Enumeration):
+            axes.type_name = types.name_of(dataset.datatype)
         if own is not None and len(axes.found) == 1:
             axes.found[0], axes.is_settled = own, True
         elif axes.numbers is not None:

@@ -15,6 +15,7 @@ from h5zarr.netcdf4.elements import ElementForm, interpret_element
 from h5zarr.netcdf4.elsewhere import Elsewhere, Nowhere
 from h5zarr.netcdf4.fill import fill_beyond, interpret_fill
 from h5zarr.netcdf4.model import NamedVariable, Naming
+from h5zarr.netcdf4.stored import interpret_stored
 from h5zarr.netcdf4.virtual import locate
 from h5zarr.tree import AttributeValue, HeldBytes, Storage, StoredChunks, Tree, TreeGroup, Variable
 
@@ -34,7 +35,11 @@ def interpret_file(file: H5File, naming: Naming, urls: Sequence[str], elsewhere:
     for problem in naming.problems:
         (warnings if problem.kind in _HARMLESS else problems).append(problem)
     for group in naming.groups:
-        nodes[group.path] = TreeGroup(attributes=_attributes(group.attributes, file))
+        nodes[group.path] = TreeGroup(
+            attributes=_attributes(group.attributes, file),
+            unlimited=tuple([one.name for one in group.dimensions if one.unlimited]),
+            foreign=group.foreign,
+        )
         for named in group.variables:
             try:
                 nodes[named.path] = interpret_variable(named, elsewhere, warnings)
@@ -68,6 +73,7 @@ def interpret_variable(named: NamedVariable, elsewhere: Elsewhere, warnings: lis
         storage=storage,
         fill=fill,
         attributes=_attributes(named.attributes, named.file),
+        stored=interpret_stored(named, form),
     )
 
 

@@ -33,7 +33,9 @@ class NamedVariable:
     """A dataset at one of its paths. `file` holds it: another one than was asked for behind an external link.
 
     There is one dimension name for each axis of the dataspace; `shape` has the logical lengths of these dimensions, so
-    along an unlimited one it may be longer than the dataset. `attributes` are those that a netCDF user sees.
+    along an unlimited one it may be longer than the dataset. `attributes` are those that a netCDF user sees, and
+    `foreign` the names of those among them whose types netCDF does not know. `type_name` is netCDF's name for an
+    enumeration.
     """
 
     path: str
@@ -42,6 +44,8 @@ class NamedVariable:
     dimensions: tuple[str, ...]
     shape: tuple[int, ...]
     attributes: Mapping[str, Attribute]
+    foreign: tuple[str, ...] = ()
+    type_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,6 +56,7 @@ class NamedGroup:
     attributes: Mapping[str, Attribute]
     variables: tuple[NamedVariable, ...]
     dimensions: tuple[Dimension, ...]
+    foreign: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from h5zarr.hdf5.model import H5File
+from collections.abc import Mapping
+
+from h5zarr.hdf5.model import Attribute, H5File
 from h5zarr.netcdf4.dimensions import Axes, Dimensions, Draft, Inside
 from h5zarr.netcdf4.hidden import visible_on_dataset, visible_on_group
 from h5zarr.netcdf4.links import Others
 from h5zarr.netcdf4.model import Dimension, NamedGroup, NamedVariable, Naming
 from h5zarr.netcdf4.repair import settle
+from h5zarr.netcdf4.types import KnownTypes
 from h5zarr.netcdf4.walk import Place, walk
 
 _NO_OTHERS: Others = {}
@@ -28,11 +31,13 @@ def interpret_names(file: H5File, others: Others = _NO_OTHERS) -> Naming:
 def _group(place: Place, dimensions: Dimensions) -> NamedGroup:
     is_root, inside = place.parent is None, dimensions.inside(place)
     shown = {one.name: one for one in map(dimensions.shown, sorted(inside.dimensions, key=_number))}
+    attributes = visible_on_group(place.group.attributes, is_root=is_root)
     return NamedGroup(
         path=place.path,
-        attributes=visible_on_group(place.group.attributes, is_root=is_root),
-        variables=_variables(place, inside),
+        attributes=attributes,
+        variables=_variables(place, inside, dimensions.types),
         dimensions=tuple([_dimension(found) for found in shown.values()]),
+        foreign=_foreign(attributes, dimensions.types),
     )
 
 
@@ -40,25 +45,33 @@ def _number(dimension: Draft) -> int:
     return dimension.number
 
 
-def _variables(place: Place, inside: Inside) -> tuple[NamedVariable, ...]:
+def _variables(place: Place, inside: Inside, types: KnownTypes) -> tuple[NamedVariable, ...]:
     """Return the variables of a group. A prefix that netCDF put before a name is removed unless the name is taken."""
     taken = {child.path.rpartition("/")[2] for child in place.children}
     taken |= {axes.name for axes in inside.variables if axes.name == axes.link_name}
-    return tuple(_variable(axes, place, taken) for axes in inside.variables)
+    return tuple(_variable(axes, place, taken, types) for axes in inside.variables)
 
 
-def _variable(axes: Axes, place: Place, taken: set[str]) -> NamedVariable:
+def _variable(axes: Axes, place: Place, taken: set[str], types: KnownTypes) -> NamedVariable:
     prefixed = axes.name != axes.link_name
     name = axes.link_name if prefixed and axes.name in taken else axes.name
     found = [one for one in axes.found if one is not None]
+    attributes = visible_on_dataset(axes.dataset)
     return NamedVariable(
         path=place.join(name),
         file=axes.file,
         dataset=axes.dataset,
         dimensions=tuple([one.name for one in found]),
         shape=tuple([one.length for one in found]),
-        attributes=visible_on_dataset(axes.dataset),
+        attributes=attributes,
+        foreign=_foreign(attributes, types),
+        type_name=axes.type_name,
     )
+
+
+def _foreign(attributes: Mapping[str, Attribute], types: KnownTypes) -> tuple[str, ...]:
+    """Return the names of attributes that netCDF-C leaves out, because it does not know their types."""
+    return tuple([name for name, one in attributes.items() if not types.knows(one.datatype)])
 
 
 def _dimension(draft: Draft) -> Dimension:

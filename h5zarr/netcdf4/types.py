@@ -23,6 +23,12 @@ from h5zarr.hdf5.datatype import (
 )
 
 _Form: TypeAlias = tuple[Any, ...]
+_CLASSES: dict[type, str] = {
+    Compound: "Compound",
+    Enumeration: "Enum",
+    Opaque: "Opaque",
+    VariableLengthSequence: "Vlen",
+}
 
 
 class KnownTypes:
@@ -34,7 +40,8 @@ class KnownTypes:
     """
 
     def __init__(self) -> None:
-        self._learned: set[_Form] = set()
+        self._learned: dict[_Form, str] = {}
+        self._anonymous_count = 0
 
     def admits(self, datatype: Datatype) -> bool:
         """Return True for the type of a dataset that netCDF-C shows, and learn the type."""
@@ -44,9 +51,22 @@ class KnownTypes:
             return False
         return _native(datatype) in self._learned or self.learn(datatype)
 
-    def learn(self, datatype: Datatype) -> bool:
-        """Return True for a type that netCDF-C can read, and remember either kind."""
-        self._learned.add(_native(datatype))
+    def knows(self, datatype: Datatype) -> bool:
+        """Return True for the type of an attribute that netCDF-C shows, once it has read the whole file."""
+        if isinstance(datatype, FixedPoint | String | VariableLengthString):
+            return True
+        return self._has_name(datatype)
+
+    def name_of(self, datatype: Datatype) -> str:
+        """Return what netCDF-C calls a type that it has learned: by its path's end, or by a number if it has none."""
+        return self._learned[_native(datatype)]
+
+    def learn(self, datatype: Datatype, name: str | None = None) -> bool:
+        """Return True for a type that netCDF-C can read, and remember either kind. Without a name it is numbered."""
+        if name is None:
+            self._anonymous_count += 1
+            name = f"_Anonymous{_CLASSES.get(type(datatype), '')}{self._anonymous_count}"
+        self._learned.setdefault(_native(datatype), name)
         match datatype:
             case Opaque():
                 return True

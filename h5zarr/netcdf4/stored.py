@@ -1,0 +1,57 @@
+"""The form in which the file stores a variable, as far as a Zarr array does not tell it."""
+
+from __future__ import annotations
+
+from h5zarr.hdf5.datatype import ByteOrder, Compound, Datatype, Enumeration, FixedPoint, Padding, String
+from h5zarr.hdf5.model import ChunkedLayout
+from h5zarr.netcdf4.elements import ElementForm
+from h5zarr.netcdf4.model import NamedVariable
+from h5zarr.tree import StoredEnumeration, StoredForm
+
+_BLANK = " "
+
+
+def interpret_stored(named: NamedVariable, form: ElementForm) -> StoredForm:
+    """Return how the file stores a variable whose elements readers see as `form`."""
+    dataset = named.dataset
+    layout, datatype = dataset.layout, dataset.datatype
+    return StoredForm(
+        chunk_shape=layout.chunk_shape if isinstance(layout, ChunkedLayout) else None,
+        filters=dataset.filters,
+        number=_number(datatype, form),
+        enumeration=_enumeration(datatype, named.type_name),
+        members=_members(datatype, form),
+        padding=_BLANK if isinstance(datatype, String) and datatype.padding is Padding.SPACE_PADDED else "",
+        foreign=named.foreign,
+    )
+
+
+def _number(datatype: Datatype, form: ElementForm) -> str | None:
+    """Return the smallest integer type of the file's byte order, where the form's is larger or of another order.
+
+    So HDF5 chooses a type for numbers of odd precision. Booleans were integers of one byte.
+    """
+    if isinstance(datatype, Enumeration):
+        datatype = datatype.base
+        if form.dtype.kind == "b" and isinstance(datatype, FixedPoint):
+            return "int8" if datatype.signed else "uint8"
+    if form.is_plain or not isinstance(datatype, FixedPoint):
+        return None
+    width = next(width for width in (1, 2, 4, 8) if 8 * width >= datatype.precision)
+    order = ">" if datatype.order is ByteOrder.BIG and width > 1 else "<"
+    found = f"{order}{'i' if datatype.signed else 'u'}{width}"
+    return None if found == form.dtype.str.replace("|", "<") else found
+
+
+def _enumeration(datatype: Datatype, name: str | None) -> StoredEnumeration | None:
+    if not isinstance(datatype, Enumeration) or name is None:
+        return None
+    return StoredEnumeration(name=name, members=datatype.members)
+
+
+def _members(datatype: Datatype, form: ElementForm) -> tuple[str, ...]:
+    """Return the names of a record's members, where the form has others."""
+    if not isinstance(datatype, Compound):
+        return ()
+    names = tuple(member.name for member in datatype.members)
+    return () if form.dtype.names == names else names
