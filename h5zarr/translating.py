@@ -17,7 +17,7 @@ from h5zarr.hierarchy import ArrayNode, Hierarchy
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
-from h5zarr.io.source import Source, open_source
+from h5zarr.io.source import Opener, Source, open_source
 from h5zarr.io.steps import Step, run
 from h5zarr.netcdf3.interpret import interpret_classic
 from h5zarr.netcdf3.model import ClassicFile
@@ -148,10 +148,11 @@ def translate_source(
     options: Options,
     storage_options: Mapping[str, Any] | None = None,
     policy: ReadPolicy | None = None,
+    opener: Opener | None = None,
 ) -> Translation:
     """Return the translation of an open source; `url` is how the user calls it.
 
-    The files that it refers to are opened with the same storage options and policy.
+    The files that it refers to are opened by `opener`, or else with the same storage options and policy.
     """
     started = time.perf_counter()
     target, hidden = reference_url(options.target_url or url)
@@ -161,8 +162,8 @@ def translate_source(
         if isinstance(file, ClassicFile):
             made = _translate_classic(source, file, url, target, options, warnings)
         else:
-            choices: dict[str, Any] = {"target": target, "storage_options": storage_options, "policy": policy}
-            with find_related(source, file, url, **choices) as related:
+            choices: dict[str, Any] = {"storage_options": storage_options, "policy": policy, "opener": opener}
+            with find_related(source, file, url, target=target, **choices) as related:
                 made = _translate_related(related, source, options, warnings)
     return replace(made, seconds=time.perf_counter() - started)
 
