@@ -54,7 +54,9 @@ class ProblemsFound(H5ZarrError):
 class Options:
     """How to translate. `target_url` stands in the references in the place of the source's own URL.
 
-    Values that have no chunks of their own are cut into some of about `chunk_nbytes`.
+    Values that have no chunks of their own are cut into some of about `chunk_nbytes`. With `joinable` they are not: the
+    arrays of several files can then be joined along an axis, since their chunks, codecs and fill values do not depend
+    on how much of an array a file has.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -64,6 +66,7 @@ class Options:
     zarr_format: int = 3
     nz: bool = False
     strict: bool = False
+    joinable: bool = False
 
     def __post_init__(self) -> None:
         if self.zarr_format not in (2, 3):
@@ -227,7 +230,7 @@ def _encode(
     """Return the selected part of a tree as a hierarchy, and as version 2 has it; `run_on` reads from a source."""
     tree = options.selection.apply(tree)
     tree = replace(tree, warnings=tree.warnings + warnings)
-    encoding = Encoding(tree, options.inlining, options.chunk_nbytes)
+    encoding = Encoding(tree, options.inlining, options.chunk_nbytes, joinable=options.joinable)
     encoded: Encoded = {}
     for number, step in encoding.steps.items():
         encoded |= run_on(number, step)
@@ -244,7 +247,7 @@ def _fit(hierarchy: Hierarchy, options: Options) -> tuple[Hierarchy, Mapping[str
         warnings += against
     nodes: Mapping[str, NodeV2] | None = None
     if options.zarr_format == 2:
-        nodes, left_out = encode_v2(readable)
+        nodes, left_out = encode_v2(readable, joinable=options.joinable)
         problems += left_out
         readable = replace(readable, nodes={path: node for path, node in readable.nodes.items() if path in nodes})
     return replace(readable, problems=hierarchy.problems + problems, warnings=warnings), nodes
