@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from warnings import warn
 
 from h5zarr import __version__
 from h5zarr.encode.encode import Encoded, Encoding
 from h5zarr.encode.options import Inlining
 from h5zarr.encode.runs import CHUNK_NBYTES
-from h5zarr.errors import H5ZarrError, Problem
+from h5zarr.errors import H5ZarrError, Problem, ProblemWarning
 from h5zarr.hierarchy import ArrayNode, Hierarchy
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
@@ -44,10 +45,12 @@ class ProblemsFound(H5ZarrError):
     kind = "strict"
     remedy = "Leave out what is named with --exclude, or do without --strict."
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], because: str = "--strict was given: nothing was written") -> None:
         self.problems = tuple(problems)
         what = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        super().__init__(f"{what} found, and --strict was given: nothing was written")
+        super().__init__(f"{what} found, and {because}")
+        for problem in self.problems:
+            self.add_note(str(problem))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +109,11 @@ class Translation:
     def arrays(self) -> Mapping[str, ArrayNode]:
         """The arrays, by path."""
         return {path: node for path, node in self.hierarchy.nodes.items() if isinstance(node, ArrayNode)}
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Tell Python's warnings of everything that is left out, or not all that it was."""
+        for problem in (*self.problems, *self.warnings):
+            warn(f"{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
     def write(self, out: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> None:
         """Write the references to a path or URL, `-` being standard output; .gz and .zst compress. All, or nothing."""

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.encode.chunks import cut_oversized, plan_chunks, read_chunks
+from h5zarr.encode.chunks import cut_oversized, is_oversized, plan_chunks, read_chunks
 from h5zarr.encode.data_types import encode_dtype, encode_fill, encode_serializer
 from h5zarr.encode.options import Budget
 from h5zarr.encode.runs import CHUNK_NBYTES, cut_run, has_tiny_records, read_cut, read_whole
@@ -75,8 +75,11 @@ def _encode_stored(
     count = len(stored.address)
     if plan.odd is not None:
         budget.require(plan.odd_nbytes, "some chunks skipped a filter that others have not, and must be inlined")
-    if is_coordinate and count > 1 and codec is None:
-        whole = yield from _encode_whole(array, variable, stored, budget)
+    whole_nbytes = budget.inlining.coordinate_nbytes if is_coordinate and count > 1 else 0
+    if joinable and count and len(plan.codecs) > 1 and is_oversized(variable.shape, stored.chunk_shape):
+        whole_nbytes = max(whole_nbytes, budget.inlining.converted_nbytes)
+    if whole_nbytes and codec is None:
+        whole = yield from _encode_whole(array, variable, stored, budget, whole_nbytes)
         if whole is not None:
             return whole
     total = int(stored.nbytes.sum()) if count else 0
@@ -113,14 +116,15 @@ def _encode_run(
 
 
 def _encode_whole(
-    array: Unfinished, variable: Variable, stored: StoredChunks, budget: Budget
+    array: Unfinished, variable: Variable, stored: StoredChunks, budget: Budget, limit: int
 ) -> Step[ArrayNode | None]:
-    """Return an array whose chunks are put together to one, and inlined; None where it is too large or not readable.
+    """Return an array whose chunks are put together to one, and inlined; None where it is over `limit` or not readable.
 
     Coordinates along an unlimited dimension often have a chunk for each step, and readers load every one of them.
+    Others have a few steps in a chunk for many more, and cannot be joined as they are.
     """
     nbytes = variable.dtype.itemsize * prod(variable.shape)
-    is_small = nbytes <= budget.inlining.coordinate_nbytes and isinstance(stored.source, int)
+    is_small = nbytes <= limit and isinstance(stored.source, int)
     if not is_small or not budget.allows(nbytes):
         return None
     contents = yield [Span(*row) for row in zip(stored.address.tolist(), stored.nbytes.tolist(), strict=True)]

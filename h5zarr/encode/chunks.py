@@ -127,15 +127,22 @@ def _without(stored: StoredChunks, taken: Rows | slice, held: Mapping[tuple[int,
     )
 
 
+def is_oversized(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> bool:
+    """True where the first axis is shorter than its only chunk.
+
+    HDF5 allots chunks for what an unlimited dimension may still bring: a variable of 3 steps has a chunk of 512. Arrays
+    of such chunks cannot be joined.
+    """
+    return bool(shape) and 0 < shape[0] < chunk_shape[0]
+
+
 def cut_oversized(array: ArrayNode, chunk_nbytes: int) -> ArrayNode:
     """Return an array whose only chunk along the first axis is no longer than the axis, where the rest can be left.
 
-    HDF5 allots chunks for what an unlimited dimension may still bring: a variable of 3 steps has a chunk of 512. Arrays
-    of such chunks cannot be joined. Values without filters lie one after the other, so that the first ones will do.
+    Values without filters lie one after the other, so that the first ones will do.
     """
-    if not array.shape or not 0 < array.shape[0] < array.chunk_shape[0] or len(array.codecs) > 1:
-        return array
-    if array.codecs[0]["name"] != "bytes":
+    is_plain = len(array.codecs) == 1 and array.codecs[0]["name"] == "bytes"
+    if not is_plain or not is_oversized(array.shape, array.chunk_shape):
         return array
     nbytes = chunk_nbytes // array.chunk_shape[0] * array.shape[0]
     kept = replace(

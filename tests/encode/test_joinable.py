@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import replace
 from typing import Any
 
@@ -94,9 +95,14 @@ def test_an_inlined_chunk_is_cut_as_well() -> None:
     assert (node.chunk_shape, node.manifest.inline) == ((3,), {(0,): CONTENT[1000:1006]})
 
 
-def test_a_compressed_chunk_stays_as_it_is() -> None:
-    node = array(oversized((3,), (512,), filters=(DEFLATE,)))
-    assert (node.chunk_shape, node.manifest.nbytes.tolist()) == ((512,), [1024])
+def test_a_compressed_chunk_is_decoded_and_cut_where_that_may_be_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.arange(512, dtype="<i2")
+    content = zlib.compress(values.tobytes())
+    monkeypatch.setattr("tests.encode.trees.CONTENT", bytes(1000) + content + bytes(2000))
+    for limit, chunk_shape, inline in ((5, (512,), {}), (6, (3,), {(0,): values[:3].tobytes()})):
+        node = array(oversized((3,), (512,), filters=(DEFLATE,)), Inlining(array_nbytes=0, converted_nbytes=limit))
+        assert (node.chunk_shape, node.manifest.inline) == (chunk_shape, inline)
+        assert names(node) == (["bytes"] if inline else ["bytes", "numcodecs.zlib"])
 
 
 def test_chunks_that_fit_stay_as_they_are() -> None:
