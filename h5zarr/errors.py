@@ -71,6 +71,10 @@ class Unrepresentable(H5ZarrError):
     remedy = "Read it from the file itself, with h5py for instance."
 
 
+class ProblemWarning(UserWarning):
+    """Something could not be read or translated, and the rest is there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that could not be read or translated: where, what kind, what exactly, and what to do about it."""

@@ -27,7 +27,7 @@ from h5zarr.io.siblings import (
     sibling_reference,
     sibling_url,
 )
-from h5zarr.io.source import Identity, Source, open_source
+from h5zarr.io.source import Identity, Opener, Source, open_source
 from h5zarr.io.steps import Step, run
 from h5zarr.io.url import find_local_path
 from h5zarr.netcdf4.elsewhere import SAME_FILE, RawFile
@@ -67,13 +67,11 @@ _Outcome: TypeAlias = tuple[Member, Source] | H5ZarrError | None
 class Related:
     """A file and those that it refers to, directly or through others; see `find_related`. It is an `Elsewhere`."""
 
-    def __init__(
-        self, main: Member, source: Source, options: Mapping[str, Any] | None, policy: ReadPolicy | None
-    ) -> None:
+    def __init__(self, main: Member, source: Source, opener: Opener) -> None:
         self.members = [main]
         self._log = RequestLog()
         self._main_source = source
-        self._options, self._policy = options, policy
+        self._opener = opener
         self._open: OrderedDict[int, Source] = OrderedDict()
         self._by_url = {(_key(main.url), False): 0}
         self._found: dict[Wanted, int | H5ZarrError | None] = {}
@@ -145,7 +143,7 @@ class Related:
             return self._main_source
         if number not in self._open:
             member = self.members[number]
-            self._keep(number, open_source(member.url, self._options_for(member.url), self._policy))
+            self._keep(number, self._opener(member.url))
             if self._open[number].identity != member.identity:
                 raise SourceError(f"{member.reference}: the file has changed while it was read")
         self._open.move_to_end(number)
@@ -160,9 +158,6 @@ class Related:
         _, source = self._open.popitem(last=False)
         self._log = _sum([self._log, source.log])
         source.close()
-
-    def _options_for(self, url: str) -> Mapping[str, Any] | None:
-        return None if is_local(url) else self._options
 
     # --- finding
 
@@ -261,7 +256,7 @@ class Related:
         referrer = self.members[wanted.member]
         reference = sibling_reference(referrer.url, referrer.reference, url, wanted.name)
         try:
-            source = open_source(url, self._options_for(url), self._policy)
+            source = self._opener(url)
         except SourceError as error:
             return None if error.remedy == GONE.remedy else error
         try:
@@ -280,14 +275,19 @@ def find_related(
     target: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     policy: ReadPolicy | None = None,
+    opener: Opener | None = None,
 ) -> Related:
     """Return a scanned file with all those that it refers to; close it when nothing more is to be read from them.
 
     `url` is how the user calls the file, `target` what stands for it in references. Files that it refers to stand there
-    with the same position relative to it. Storage options are passed on to them.
+    with the same position relative to it. Storage options are passed on to them, unless there is an `opener` for them.
     """
+
+    def open_other(url: str) -> Source:
+        return open_source(url, None if is_local(url) else storage_options, policy)
+
     main = Member(url=url, reference=target or reference_url(url)[0], identity=source.identity, file=file)
-    related = Related(main, source, storage_options, policy)
+    related = Related(main, source, opener or open_other)
     try:
         related.search()
     except BaseException:

@@ -7,17 +7,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from warnings import warn
 
 from h5zarr import __version__
 from h5zarr.encode.encode import Encoded, Encoding
 from h5zarr.encode.options import Inlining
 from h5zarr.encode.runs import CHUNK_NBYTES
-from h5zarr.errors import H5ZarrError, Problem
+from h5zarr.errors import H5ZarrError, Problem, ProblemWarning
 from h5zarr.hierarchy import ArrayNode, Hierarchy
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
-from h5zarr.io.source import Source, open_source
+from h5zarr.io.source import Opener, Source, open_source
 from h5zarr.io.steps import Step, run
 from h5zarr.netcdf3.interpret import interpret_classic
 from h5zarr.netcdf3.model import ClassicFile
@@ -44,17 +45,21 @@ class ProblemsFound(H5ZarrError):
     kind = "strict"
     remedy = "Leave out what is named with --exclude, or do without --strict."
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[Problem], because: str = "--strict was given: nothing was written") -> None:
         self.problems = tuple(problems)
         what = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        super().__init__(f"{what} found, and --strict was given: nothing was written")
+        super().__init__(f"{what} found, and {because}")
+        for problem in self.problems:
+            self.add_note(str(problem))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     """How to translate. `target_url` stands in the references in the place of the source's own URL.
 
-    Values that have no chunks of their own are cut into some of about `chunk_nbytes`.
+    Values that have no chunks of their own are cut into some of about `chunk_nbytes`. With `joinable` they are not: the
+    arrays of several files can then be joined along an axis, since their chunks, codecs and fill values do not depend
+    on how much of an array a file has.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -64,6 +69,7 @@ class Options:
     zarr_format: int = 3
     nz: bool = False
     strict: bool = False
+    joinable: bool = False
 
     def __post_init__(self) -> None:
         if self.zarr_format not in (2, 3):
@@ -103,6 +109,11 @@ class Translation:
     def arrays(self) -> Mapping[str, ArrayNode]:
         """The arrays, by path."""
         return {path: node for path, node in self.hierarchy.nodes.items() if isinstance(node, ArrayNode)}
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Tell Python's warnings of everything that is left out, or not all that it was."""
+        for problem in (*self.problems, *self.warnings):
+            warn(f"{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
     def write(self, out: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> None:
         """Write the references to a path or URL, `-` being standard output; .gz and .zst compress. All, or nothing."""
@@ -148,10 +159,11 @@ def translate_source(
     options: Options,
     storage_options: Mapping[str, Any] | None = None,
     policy: ReadPolicy | None = None,
+    opener: Opener | None = None,
 ) -> Translation:
     """Return the translation of an open source; `url` is how the user calls it.
 
-    The files that it refers to are opened with the same storage options and policy.
+    The files that it refers to are opened by `opener`, or else with the same storage options and policy.
     """
     started = time.perf_counter()
     target, hidden = reference_url(options.target_url or url)
@@ -161,8 +173,8 @@ def translate_source(
         if isinstance(file, ClassicFile):
             made = _translate_classic(source, file, url, target, options, warnings)
         else:
-            choices: dict[str, Any] = {"target": target, "storage_options": storage_options, "policy": policy}
-            with find_related(source, file, url, **choices) as related:
+            choices: dict[str, Any] = {"storage_options": storage_options, "policy": policy, "opener": opener}
+            with find_related(source, file, url, target=target, **choices) as related:
                 made = _translate_related(related, source, options, warnings)
     return replace(made, seconds=time.perf_counter() - started)
 
@@ -226,7 +238,7 @@ def _encode(
     """Return the selected part of a tree as a hierarchy, and as version 2 has it; `run_on` reads from a source."""
     tree = options.selection.apply(tree)
     tree = replace(tree, warnings=tree.warnings + warnings)
-    encoding = Encoding(tree, options.inlining, options.chunk_nbytes)
+    encoding = Encoding(tree, options.inlining, options.chunk_nbytes, joinable=options.joinable)
     encoded: Encoded = {}
     for number, step in encoding.steps.items():
         encoded |= run_on(number, step)
@@ -243,7 +255,7 @@ def _fit(hierarchy: Hierarchy, options: Options) -> tuple[Hierarchy, Mapping[str
         warnings += against
     nodes: Mapping[str, NodeV2] | None = None
     if options.zarr_format == 2:
-        nodes, left_out = encode_v2(readable)
+        nodes, left_out = encode_v2(readable, joinable=options.joinable)
         problems += left_out
         readable = replace(readable, nodes={path: node for path, node in readable.nodes.items() if path in nodes})
     return replace(readable, problems=hierarchy.problems + problems, warnings=warnings), nodes

@@ -31,6 +31,8 @@ ROOMS = (
     "related",
     "selecting",
     "translating",
+    "virtualizarr",
+    "kerchunk",
     "cli",
     "__main__",
 )
@@ -38,8 +40,12 @@ OUTSIDE_NUMPY = {
     "fsspec": {"io/remote.py", "io/fetch.py", "io/failure.py", "refs/output.py"},
     "numcodecs": {"hdf5/checksum.py", "filters/*", "codecs/*"},
     "h5py": set(),
-    "zarr": {"codecs/*"},
+    "zarr": {"codecs/*", "virtualizarr.py"},
     "xarray": set(),
+    "virtualizarr": {"virtualizarr.py"},
+    "obspec_utils": {"virtualizarr.py"},
+    "obstore": {"virtualizarr.py"},
+    "kerchunk": set(),
 }
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.encode.chunks import plan_chunks, read_chunks
+from h5zarr.encode.chunks import cut_oversized, is_oversized, plan_chunks, read_chunks
 from h5zarr.encode.data_types import encode_dtype, encode_fill, encode_serializer
 from h5zarr.encode.options import Budget
 from h5zarr.encode.runs import CHUNK_NBYTES, cut_run, has_tiny_records, read_cut, read_whole
@@ -32,10 +32,12 @@ def encode_array(
     is_coordinate: bool,
     budget: Budget,
     chunk_nbytes: int = CHUNK_NBYTES,
+    joinable: bool = False,
 ) -> Step[ArrayNode]:
     """Return the array of a variable, with the bytes of those chunks that are to be inlined.
 
-    What has no chunks of its own is cut into some of about `chunk_nbytes`.
+    What has no chunks of its own is cut into some of about `chunk_nbytes`. A `joinable` array is not: its chunks and
+    codecs are the same as in other files of its kind, however much of it this file has.
     """
     array = partial(
         ArrayNode,
@@ -47,27 +49,37 @@ def encode_array(
     )
     match variable.storage:
         case StoredChunks() as stored:
-            return (yield from _encode_stored(array, variable, stored, None, is_coordinate, budget))
+            return (yield from _encode_stored(array, variable, stored, None, is_coordinate, budget, joinable))
         case StoredRun() as run:
-            return (yield from _encode_run(array, variable, run, is_coordinate, budget, chunk_nbytes))
+            cut_nbytes = None if joinable else chunk_nbytes
+            return (yield from _encode_run(array, variable, run, is_coordinate, budget, cut_nbytes))
         case ConvertedValues() as converted:
-            return (yield from _encode_converted(array, variable, converted, budget))
+            return (yield from _encode_converted(array, variable, converted, budget, joinable))
         case HeldBytes(content=content):
             budget.require(len(content), "values that stand among the metadata must be inlined")
             return _one_chunk(array, variable.shape, variable.dtype, content)
 
 
 def _encode_stored(
-    array: Unfinished, variable: Variable, stored: StoredChunks, codec: Json | None, is_coordinate: bool, budget: Budget
+    array: Unfinished,
+    variable: Variable,
+    stored: StoredChunks,
+    codec: Json | None,
+    is_coordinate: bool,
+    budget: Budget,
+    joinable: bool,
 ) -> Step[ArrayNode]:
     """Return an array whose chunks are in files; all of them are inlined where they take few bytes."""
     element_nbytes = stored.element_nbytes or variable.dtype.itemsize
-    plan = plan_chunks(stored, variable.dtype, element_nbytes, codec)
+    plan = plan_chunks(stored, variable.dtype, element_nbytes, codec, joinable=joinable)
     count = len(stored.address)
     if plan.odd is not None:
         budget.require(plan.odd_nbytes, "some chunks skipped a filter that others have not, and must be inlined")
-    if is_coordinate and count > 1 and codec is None:
-        whole = yield from _encode_whole(array, variable, stored, budget)
+    whole_nbytes = budget.inlining.coordinate_nbytes if is_coordinate and count > 1 else 0
+    if joinable and count and len(plan.codecs) > 1 and is_oversized(variable.shape, stored.chunk_shape):
+        whole_nbytes = max(whole_nbytes, budget.inlining.converted_nbytes)
+    if whole_nbytes and codec is None:
+        whole = yield from _encode_whole(array, variable, stored, budget, whole_nbytes)
         if whole is not None:
             return whole
     total = int(stored.nbytes.sum()) if count else 0
@@ -76,36 +88,43 @@ def _encode_stored(
     if not isinstance(stored.source, int) and plan.odd is not None:
         raise Unsupported("some chunks skipped a filter that others have not, and they lie in several files")
     manifest = yield from read_chunks(plan, inline=inline)
-    return array(chunk_shape=stored.chunk_shape, codecs=plan.codecs, manifest=manifest)
+    found = array(chunk_shape=stored.chunk_shape, codecs=plan.codecs, manifest=manifest)
+    return cut_oversized(found, plan.chunk_nbytes) if joinable else found
 
 
 def _encode_run(
-    array: Unfinished, variable: Variable, run: StoredRun, is_coordinate: bool, budget: Budget, chunk_nbytes: int
+    array: Unfinished, variable: Variable, run: StoredRun, is_coordinate: bool, budget: Budget, chunk_nbytes: int | None
 ) -> Step[ArrayNode]:
-    """Return an array whose values lie in a file without chunks; they are inlined as one where they take few bytes."""
+    """Return an array whose values lie in a file without chunks; they are inlined as one where they take few bytes.
+
+    Without `chunk_nbytes` the values are one chunk, and records one each, also where they could be inlined as one.
+    """
     dtype = variable.dtype
     fill = np.zeros((), dtype).tobytes() if variable.fill is None else np.asarray(variable.fill, dtype).tobytes()
     nbytes = dtype.itemsize * prod(run.shape)
     as_coordinate = is_coordinate or has_tiny_records(run, dtype)
     limit = budget.inlining.coordinate_nbytes if as_coordinate else budget.inlining.array_nbytes
-    if nbytes <= limit and budget.allows(nbytes):
+    keeps_records = chunk_nbytes is None and run.stride is not None and nbytes > 0 and not is_coordinate
+    if not keeps_records and nbytes <= limit and budget.allows(nbytes):
         content = yield from read_whole(run, dtype, fill)
         return _one_chunk(array, run.shape, dtype, content)
     # What lies behind the end of the values may be referred to, unless the variable is longer and would show it.
-    cut = cut_run(run, dtype, chunk_nbytes, budget, may_reach_over=run.shape == variable.shape)
+    wanted = nbytes if chunk_nbytes is None else chunk_nbytes
+    cut = cut_run(run, dtype, wanted, budget, may_reach_over=run.shape == variable.shape)
     manifest = yield from read_cut(cut, fill)
     return array(chunk_shape=cut.chunk_shape, codecs=(encode_serializer(dtype),), manifest=manifest)
 
 
 def _encode_whole(
-    array: Unfinished, variable: Variable, stored: StoredChunks, budget: Budget
+    array: Unfinished, variable: Variable, stored: StoredChunks, budget: Budget, limit: int
 ) -> Step[ArrayNode | None]:
-    """Return an array whose chunks are put together to one, and inlined; None where it is too large or not readable.
+    """Return an array whose chunks are put together to one, and inlined; None where it is over `limit` or not readable.
 
     Coordinates along an unlimited dimension often have a chunk for each step, and readers load every one of them.
+    Others have a few steps in a chunk for many more, and cannot be joined as they are.
     """
     nbytes = variable.dtype.itemsize * prod(variable.shape)
-    is_small = nbytes <= budget.inlining.coordinate_nbytes and isinstance(stored.source, int)
+    is_small = nbytes <= limit and isinstance(stored.source, int)
     if not is_small or not budget.allows(nbytes):
         return None
     contents = yield [Span(*row) for row in zip(stored.address.tolist(), stored.nbytes.tolist(), strict=True)]
@@ -126,13 +145,17 @@ def _encode_whole(
 
 
 def _encode_converted(
-    array: Unfinished, variable: Variable, converted: ConvertedValues, budget: Budget
+    array: Unfinished, variable: Variable, converted: ConvertedValues, budget: Budget, joinable: bool
 ) -> Step[ArrayNode]:
-    """Return an array whose values are inlined as readers should see them; large ones are left to a codec."""
-    if converted.stored is not None and converted.codec is not None:
-        small = converted.nbytes <= budget.inlining.converted_nbytes
+    """Return an array whose values are inlined as readers should see them; large ones are left to a codec.
+
+    So are all that are to be joined with others, which may be large.
+    """
+    stored, codec = converted.stored, converted.codec
+    if stored is not None and codec is not None:
+        small = converted.nbytes <= budget.inlining.converted_nbytes and not joinable
         if not (small and budget.allows(converted.nbytes)):
-            return (yield from _encode_stored(array, variable, converted.stored, converted.codec, False, budget))
+            return (yield from _encode_stored(array, variable, stored, codec, False, budget, joinable))
     else:
         budget.require(converted.nbytes, "the values are not in the file as readers see them, and must be inlined")
     values = yield from converted.read()

@@ -8,7 +8,7 @@ common way is the pipeline, and the odd chunks are decoded, encoded again and in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from h5zarr.encode.data_types import encode_serializer
 from h5zarr.encode.filters import encode_filters
-from h5zarr.errors import MalformedFile
+from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.filters.pipeline import undo_filters
 from h5zarr.filters.redo import redo_filters
-from h5zarr.hierarchy import Json, Manifest
+from h5zarr.hierarchy import ArrayNode, Json, Manifest
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
 from h5zarr.tree import StoredChunks, StoredFilter
@@ -45,18 +45,26 @@ class ChunkPlan:
         return 0 if self.odd is None else int(np.count_nonzero(self.odd)) * self.chunk_nbytes
 
 
-def plan_chunks(stored: StoredChunks, dtype: np.dtype[Any], element_nbytes: int, codec: Json | None) -> ChunkPlan:
+def plan_chunks(
+    stored: StoredChunks, dtype: np.dtype[Any], element_nbytes: int, codec: Json | None, *, joinable: bool = False
+) -> ChunkPlan:
     """Return the pipeline of codecs: the type's, `codec` where there is one, then the filters.
 
     `element_nbytes` is the size of an element in the file. Raises Unsupported where a filter has no codec.
     """
     mask, odd = _common_mask(stored)
-    # Where nothing is stored, there is nothing to undo, and it does not matter whether there is a codec.
-    written = stored.filters if len(stored.address) else ()
+    # Where nothing is stored, there is nothing to undo, and it does not matter whether there is a codec; unless chunks
+    # of other files are put in its place.
+    written = stored.filters if joinable or len(stored.address) else ()
     filters = tuple(one for bit, one in enumerate(written) if not mask >> bit & 1)
     chunk_nbytes = element_nbytes * prod(stored.chunk_shape)
     first = [encode_serializer(dtype)] + ([codec] if codec is not None else [])
-    behind = _encode_filters(filters, element_nbytes, chunk_nbytes)
+    try:
+        behind = _encode_filters(filters, element_nbytes, chunk_nbytes)
+    except Unsupported:
+        if len(stored.address):
+            raise
+        filters, behind = (), ()
     return ChunkPlan(stored=stored, codecs=(*first, *behind), filters=filters, odd=odd, chunk_nbytes=chunk_nbytes)
 
 
@@ -117,3 +125,29 @@ def _without(stored: StoredChunks, taken: Rows | slice, held: Mapping[tuple[int,
         source=source,
         inline=held,
     )
+
+
+def is_oversized(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> bool:
+    """True where the first axis is shorter than its only chunk.
+
+    HDF5 allots chunks for what an unlimited dimension may still bring: a variable of 3 steps has a chunk of 512. Arrays
+    of such chunks cannot be joined.
+    """
+    return bool(shape) and 0 < shape[0] < chunk_shape[0]
+
+
+def cut_oversized(array: ArrayNode, chunk_nbytes: int) -> ArrayNode:
+    """Return an array whose only chunk along the first axis is no longer than the axis, where the rest can be left.
+
+    Values without filters lie one after the other, so that the first ones will do.
+    """
+    is_plain = len(array.codecs) == 1 and array.codecs[0]["name"] == "bytes"
+    if not is_plain or not is_oversized(array.shape, array.chunk_shape):
+        return array
+    nbytes = chunk_nbytes // array.chunk_shape[0] * array.shape[0]
+    kept = replace(
+        array.manifest,
+        nbytes=np.minimum(array.manifest.nbytes, nbytes),
+        inline={index: content[:nbytes] for index, content in array.manifest.inline.items()},
+    )
+    return replace(array, chunk_shape=(array.shape[0], *array.chunk_shape[1:]), manifest=kept)

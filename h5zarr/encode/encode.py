@@ -7,7 +7,7 @@ number of rounds does not grow with the number of arrays.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from h5zarr.encode.arrays import encode_array
 from h5zarr.encode.attributes import attribute_type, encode_attribute, number_type
@@ -32,9 +32,12 @@ Encoded: TypeAlias = dict[str, ArrayNode | H5ZarrError]
 class Encoding:
     """A tree on its way to a hierarchy: run the `steps`, each on its own source, then `finish` with their results."""
 
-    def __init__(self, tree: Tree, inlining: Inlining, chunk_nbytes: int = CHUNK_NBYTES) -> None:
+    def __init__(
+        self, tree: Tree, inlining: Inlining, chunk_nbytes: int = CHUNK_NBYTES, *, joinable: bool = False
+    ) -> None:
         self._tree = tree
         self._chunk_nbytes = chunk_nbytes
+        self._joinable = joinable
         self._warnings: list[Problem] = list(tree.warnings)
         self._types: dict[str, dict[str, Json]] = {}  # by group, then by variable; "" is the group itself
         self._forms: dict[str, dict[str, StoredForm]] = {}  # by group, then by variable
@@ -51,11 +54,10 @@ class Encoding:
         }
 
     def _encode_all(self, variables: Mapping[str, Variable]) -> Step[Encoded]:
+        choices: dict[str, Any] = {"chunk_nbytes": self._chunk_nbytes, "joinable": self._joinable}
         steps = [
             attempt(
-                encode_array(
-                    variable, self._attributes[path], is_coordinate(path, variable), self._budget, self._chunk_nbytes
-                )
+                encode_array(variable, self._attributes[path], is_coordinate(path, variable), self._budget, **choices)
             )
             for path, variable in variables.items()
         ]

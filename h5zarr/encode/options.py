@@ -33,7 +33,11 @@ class Inlining:
     """
 
     converted_nbytes: int = 1 * MIB
-    """The same for an array whose elements must be converted, so that readers need no codec of h5zarr for it."""
+    """The same for an array whose elements must be converted, so that readers need no codec of h5zarr for it.
+
+    Arrays that are to be joined are left to the codec. Of those, ones that must be taken out of chunks which are longer
+    than they are themselves may take as much.
+    """
 
     total_nbytes: int = 64 * MIB
     """What all arrays together may take. What must be inlined, and does not fit any more, is a problem."""

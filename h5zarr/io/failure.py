@@ -17,6 +17,7 @@ PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _PASSING_NAMES = frozenset(
     ("ClientConnectionError", "ClientPayloadError", "ConnectionClosedError", "EndpointConnectionError")
 )
+_REFUSING_NAMES = frozenset(("PermissionDeniedError", "UnauthenticatedError"))  # obstore's
 
 
 class ShortBody(Exception):
@@ -38,6 +39,15 @@ GONE = Failure("there is no such file", "Check the URL; the file may have been m
 REFUSED = Failure("access was refused", "Check the credentials; a public bucket may need storage_options anon=True.")
 SHRUNK = Failure("this is past the end of the file", "The file may be truncated; compare its size with the original.")
 CLOSED = Failure("the source is closed", "Read before the source is closed, or open it again.")
+
+
+class FetchError(Exception):
+    """One range of a round could not be fetched; why is `error`. Never leaves this room."""
+
+    def __init__(self, span: Span, error: Exception) -> None:
+        self.span = span
+        self.error = error
+        super().__init__(span)
 
 
 def source_error(url: str, failure: Failure, span: Span | None = None) -> SourceError:
@@ -68,14 +78,14 @@ def find_status(error: BaseException) -> int | None:
 
 
 def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
-    """Return what `error`, raised by fsspec or below it, means."""
+    """Return what `error`, raised by fsspec, by obstore or below them, means."""
     if type(error) is FileNotFoundError and error.__cause__ is not None:
         # fsspec's HTTP file system reports whatever goes wrong with the first question as "not found".
         return describe_failure(error.__cause__, timeout_seconds)
     status = find_status(error)
     if isinstance(error, FileNotFoundError) or status in (404, 410):
         return GONE
-    if isinstance(error, PermissionError) or status in (401, 403):
+    if isinstance(error, PermissionError) or status in (401, 403) or type(error).__name__ in _REFUSING_NAMES:
         return REFUSED
     if status == 416:
         return SHRUNK

@@ -8,21 +8,12 @@ from typing import Any, Protocol
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
-from h5zarr.io.failure import ShortBody, may_pass
+from h5zarr.io.failure import FetchError, ShortBody, may_pass
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.span import Span
 
 _FIRST_PAUSE_SECONDS = 0.1
-
-
-class FetchError(Exception):
-    """One range of a round could not be fetched; why is `error`."""
-
-    def __init__(self, span: Span, error: Exception) -> None:
-        self.span = span
-        self.error = error
-        super().__init__(span)
 
 
 def fetch_at_once(filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog) -> list[bytes]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
@@ -62,6 +62,10 @@ class Source(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
+
+
+Opener: TypeAlias = Callable[[str], Source]
+"""Opens the file at a URL. Raises SourceError if there is no such file."""
 
 
 def open_source(

@@ -38,8 +38,12 @@ class Filled:
     manifest: Manifest
 
 
-def encode_fill_v2(node: ArrayNode, dtype: np.dtype[Any]) -> Filled:
-    """Return what makes version 2 readers see the same values. Raises Unrepresentable if nothing does."""
+def encode_fill_v2(node: ArrayNode, dtype: np.dtype[Any], *, joinable: bool = False) -> Filled:
+    """Return what makes version 2 readers see the same values. Raises Unrepresentable if nothing does.
+
+    Whoever joins arrays takes the fill value of the first for all. So the fill value of a `joinable` array does not
+    depend on what of it is written.
+    """
     unwritten = decode_element(node.fill_value, dtype)
     missing = decode_missing(node.attributes.get(_NAME), dtype)
     if missing is None:
@@ -50,7 +54,7 @@ def encode_fill_v2(node: ArrayNode, dtype: np.dtype[Any]) -> Filled:
     attributes = {name: value for name, value in node.attributes.items() if name != _NAME}
     if _same(missing, unwritten) or not _has_unwritten(node):
         return Filled(fill_value, attributes, node.manifest)
-    if _is_default(unwritten) and dtype.kind != "c":  # JSON has no complex numbers for the attribute
+    if _is_default(unwritten) and dtype.kind != "c" and not joinable:  # JSON has no complex numbers for the attribute
         return Filled(None, {**attributes, _NAME: missing.item()}, node.manifest)
     return Filled(fill_value, attributes, _write_out(node, unwritten))
 

@@ -33,13 +33,13 @@ class NodeV2:
         return len(self.metadata.get("shape", ()))
 
 
-def encode_v2(hierarchy: Hierarchy) -> tuple[Mapping[str, NodeV2], tuple[Problem, ...]]:
+def encode_v2(hierarchy: Hierarchy, *, joinable: bool = False) -> tuple[Mapping[str, NodeV2], tuple[Problem, ...]]:
     """Return the nodes of `hierarchy` by path, and a problem for each that is left out: version 2 cannot hold it."""
     readable, problems = leave_out_unreadable(hierarchy)
     nodes = {}
     for path, node in readable.nodes.items():
         try:
-            nodes[path] = _encode_group(node) if isinstance(node, GroupNode) else _encode_array(node)
+            nodes[path] = _encode_group(node) if isinstance(node, GroupNode) else _encode_array(node, joinable)
         except H5ZarrError as error:
             problems += (Problem(path, error.kind, str(error), error.remedy or _REMEDY),)
     return nodes, problems
@@ -49,9 +49,9 @@ def _encode_group(node: GroupNode) -> NodeV2:
     return NodeV2(metadata={"zarr_format": 2}, attributes=dict(node.attributes))
 
 
-def _encode_array(node: ArrayNode) -> NodeV2:
+def _encode_array(node: ArrayNode, joinable: bool) -> NodeV2:
     dtype = decode_data_type(node.data_type, byte_order(node.codecs))
-    filled = encode_fill_v2(node, dtype)
+    filled = encode_fill_v2(node, dtype, joinable=joinable)
     metadata = {
         "zarr_format": 2,
         "shape": node.shape,

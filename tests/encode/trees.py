@@ -18,7 +18,11 @@ CONTENT = bytes(range(256)) * 1024
 
 
 def encode(
-    variables: Mapping[str, Variable], inlining: Inlining | None = None, groups: Mapping[str, TreeGroup] | None = None
+    variables: Mapping[str, Variable],
+    inlining: Inlining | None = None,
+    groups: Mapping[str, TreeGroup] | None = None,
+    *,
+    joinable: bool = False,
 ) -> tuple[Hierarchy, list[Span]]:
     """Return the hierarchy of some variables, and what was read for it of a file whose bytes count up."""
     read: list[Span] = []
@@ -28,7 +32,7 @@ def encode(
         return [memoryview(CONTENT)[address : address + nbytes] for address, nbytes in spans]
 
     nodes: dict[str, Any] = {"/": TreeGroup(), **(groups or {}), **variables}
-    encoding = Encoding(Tree(nodes=nodes, sources=("file.h5",)), inlining or Inlining())
+    encoding = Encoding(Tree(nodes=nodes, sources=("file.h5",)), inlining or Inlining(), joinable=joinable)
     encoded: dict[str, Any] = {}
     for step in encoding.steps.values():
         encoded |= run(step, read_many)

@@ -17,6 +17,7 @@ import zarr
 from h5zarr.hierarchy import GroupNode, Hierarchy
 from h5zarr.refs.json_v2 import write_json_v2
 from h5zarr.refs.output import open_output
+from h5zarr.refs.v2_metadata import encode_v2
 from tests.refs.hierarchies import (
     LITTLE,
     PROVENANCE,
@@ -239,6 +240,29 @@ def test_missing_data_is_masked_and_nothing_else(
     assert read.attrs == expected.attrs
     as_stored = zarr.open_group(open_store(v3_text(hierarchy)), mode="r")["v"][...]
     np.testing.assert_array_equal(read_back(hierarchy)["v"][...], as_stored)
+
+
+@pytest.mark.parametrize("unwritten", [0, -1, -999])
+def test_a_joinable_fill_value_does_not_depend_on_what_is_written(raw_file: RawFile, unwritten: int) -> None:
+    nodes = {
+        name: make_array(
+            raw_file,
+            np.arange(4, dtype="i2"),
+            (2,),
+            fill_value=unwritten,
+            missing=missing,
+            attributes={"_FillValue": -999},
+        )
+        for name, missing in (("/whole", []), ("/half", [(1,)]))
+    }
+    encoded, problems = encode_v2(make_hierarchy(raw_file, nodes), joinable=True)
+    assert not problems
+    assert encoded["/whole"].metadata == encoded["/half"].metadata
+    assert encoded["/whole"].metadata["fill_value"] == -999
+    assert encoded["/whole"].attributes == encoded["/half"].attributes
+    written_out = {} if unwritten == -999 else {(1,): np.full(2, unwritten, "<i2").tobytes()}
+    assert encoded["/half"].manifest is not None
+    assert encoded["/half"].manifest.inline == written_out
 
 
 def test_unwritten_text_and_times_read_as_in_the_file(raw_file: RawFile) -> None:

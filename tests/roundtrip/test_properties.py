@@ -23,6 +23,8 @@ CHOICES = {
     "all inlined": Options(inlining=Inlining.up_to(1 << 30)),
     "version 2": Options(zarr_format=2),
     "version 2, nothing inlined": Options(zarr_format=2, inlining=Inlining.up_to(0)),
+    "to be joined": Options(joinable=True, inlining=Inlining.up_to(0)),
+    "version 2, to be joined": Options(zarr_format=2, joinable=True),
 }
 
 _settings = settings(

@@ -43,6 +43,7 @@ REASONS = {
     "record inside a record, in version 2": r"zarr does not read records inside records from Zarr version 2",
     "unwritten chunks, in version 2": r"chunks that were never written read as .* which Zarr version 2 cannot say",
     "dimension without a variable": r"dimension without a variable",
+    "what old versions of VirtualiZarr cannot hold": r"some of the values cannot be referred to, and VirtualiZarr",
 }
 
 
@@ -83,10 +84,10 @@ def score(path: Path, options: Options | None = None) -> Score:
         return score_translation(file, translation)
 
 
-def score_translation(file: h5py.File, translation: Translation) -> Score:
-    """Return how references fare against an open file."""
+def score_translation(file: h5py.File, translation: Translation, group: Any = None) -> Score:
+    """Return how references fare against an open file; or how a Zarr group does that was made of them."""
     found = Score()
-    _Scoring(found, file, translation).all()
+    _Scoring(found, file, translation, group).all()
     return found
 
 
@@ -118,9 +119,9 @@ def identity(one: Any) -> tuple[int, int]:
 
 
 class _Scoring:
-    def __init__(self, found: Score, file: h5py.File, translation: Translation) -> None:
+    def __init__(self, found: Score, file: h5py.File, translation: Translation, group: Any) -> None:
         self.found, self.file = found, file
-        self.group = open_group(translation)
+        self.group = open_group(translation) if group is None else group
         self.arrays = translation.arrays()
         self.bare = set(translation.bare_dimensions)
         self.problems = {problem.path: problem.message for problem in translation.problems}

@@ -1,0 +1,59 @@
+"""Files that somebody else has opened, and that can be sought in and read."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from h5zarr.io.failure import FetchError, describe_failure, source_error
+from h5zarr.io.planned import PlannedSource
+from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.source import Identity
+from h5zarr.io.span import Span
+from h5zarr.io.url import display_url
+
+
+class FileObject(Protocol):
+    """What is asked of an open file."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int: ...
+
+    def tell(self) -> int: ...
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+class FileObjectSource(PlannedSource):
+    """An open binary file, which stays open; `url` is how others call it."""
+
+    def __init__(self, file: FileObject, *, url: str, policy: ReadPolicy | None = None) -> None:
+        super().__init__(display_url(url), policy)
+        self._file = file
+        try:
+            file.seek(0, 2)
+            nbytes = file.tell()
+        except Exception as error:
+            raise source_error(self.url, describe_failure(_told(error), self._policy.timeout_seconds)) from None
+        self._open(Identity(nbytes=nbytes))
+
+    def _request(self, spans: list[Span]) -> list[bytes]:
+        return [self._read(span) for span in spans]
+
+    def _read(self, span: Span) -> bytes:
+        """Return the bytes of `span`: a file without a buffer may give them in several pieces."""
+        pieces: list[bytes] = []
+        left = span.nbytes
+        self.log.requests += 1
+        try:
+            self._file.seek(span.address)
+            while left and (piece := self._file.read(left)):
+                pieces.append(piece)
+                left -= len(piece)
+        except Exception as error:
+            raise FetchError(span, _told(error)) from None
+        self.log.nbytes += span.nbytes - left
+        return b"".join(pieces)
+
+
+def _told(error: Exception) -> Exception:
+    """Return `error`; but one of the file's state, which Python calls one of a value, as one of the file."""
+    return OSError(type(error).__name__) if isinstance(error, ValueError) else error

@@ -1,0 +1,53 @@
+"""Files in an object store that somebody has opened, with credentials where it needs some: obstore's, or one like it.
+
+Only methods of the store are called, so that a store around another one, which caches or traces, is as good.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from h5zarr.io.failure import FetchError, describe_failure, source_error
+from h5zarr.io.planned import PlannedSource
+from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.remote import interpret_identity
+from h5zarr.io.span import Span
+from h5zarr.io.url import display_url
+
+
+class ObjectStore(Protocol):
+    """What is asked of a store."""
+
+    def head(self, path: str) -> Any: ...
+
+    def get_range(self, path: str, *, start: int, end: int) -> Any: ...
+
+
+class ObjectSource(PlannedSource):
+    """The file at `path` in `store`, which stays open. Time-outs and further attempts are the store's."""
+
+    def __init__(self, store: ObjectStore, path: str, *, url: str, policy: ReadPolicy | None = None) -> None:
+        super().__init__(display_url(url), policy)
+        self._store = store
+        self._path = path
+        self.log.infos += 1
+        try:
+            stated = store.head(path)
+        except Exception as error:
+            raise source_error(self.url, describe_failure(error, self._policy.timeout_seconds)) from None
+        self._open(interpret_identity(stated))
+
+    def _request(self, spans: list[Span]) -> list[bytes]:
+        # Not `get_ranges`: it joins ranges that were kept apart, and fetches ten of them at a time.
+        self.log.requests += len(spans)
+        with ThreadPoolExecutor(min(self._policy.concurrency, len(spans))) as pool:
+            bodies = list(pool.map(self._fetch_one, spans))
+        self.log.nbytes += sum(map(len, bodies))
+        return bodies
+
+    def _fetch_one(self, span: Span) -> bytes:
+        try:
+            return bytes(self._store.get_range(self._path, start=span.address, end=span.end))
+        except Exception as error:
+            raise FetchError(span, error) from None
