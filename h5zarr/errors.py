@@ -7,6 +7,7 @@ object never takes the rest of the file with it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 
 class H5ZarrError(Exception):
@@ -14,6 +15,11 @@ class H5ZarrError(Exception):
 
     kind = "error"
     remedy = ""
+
+    def naming(self, where: str) -> Self:
+        """Return this error, with where it happened in front of what it says."""
+        self.args = (f"{where}: {self}",)
+        return self
 
 
 class SourceError(H5ZarrError):

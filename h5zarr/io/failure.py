@@ -41,6 +41,11 @@ SHRUNK = Failure("this is past the end of the file", "The file may be truncated;
 CLOSED = Failure("the source is closed", "Read before the source is closed, or open it again.")
 
 
+NO_SIZE = Failure(
+    "the server does not tell the size of the file", "Copy the file, or put simplecache:: in front of the URL."
+)
+
+
 class FetchError(Exception):
     """One range of a round could not be fetched; why is `error`. Never leaves this room."""
 

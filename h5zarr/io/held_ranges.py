@@ -16,6 +16,10 @@ class HeldRanges:
         self.url = url
         self._content = content
 
+    @property
+    def nbytes(self) -> int:
+        return len(self._content)
+
     def read(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
         spans = list(map(Span, address.tolist(), nbytes.tolist()))
         for span in spans:

@@ -30,6 +30,10 @@ class LocalRanges:
         self._lock = threading.Lock()
         self._source: LocalSource | None = None
 
+    @property
+    def nbytes(self) -> int:
+        return self._open().nbytes
+
     def read(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
         buffers = self._open().read_many(list(map(Span, address.tolist(), nbytes.tolist())))
         batches = _cut(nbytes)

@@ -35,6 +35,11 @@ class RangeReader(Protocol):
         """Whether reading takes no time worth mentioning, so that there is no use in waiting for more to read."""
         ...
 
+    @property
+    def nbytes(self) -> int:
+        """The size of the file; asking may take a request."""
+        ...
+
     def read(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
         """Hand the bytes of every span to `deliver`, each exactly once, as they come; return when all are there.
 

@@ -10,17 +10,15 @@ from typing import Any
 import fsspec  # type: ignore[import-untyped, unused-ignore]
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
-from h5zarr.io.failure import Failure, describe_failure, source_error
+from h5zarr.io.failure import NO_SIZE, Failure, describe_failure, source_error
 from h5zarr.io.fetch import fetch_at_once, fetch_in_turn
+from h5zarr.io.filesystems import complete_options
 from h5zarr.io.planned import PlannedSource
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.url import display_url
 
-_NO_SIZE = Failure(
-    "the server does not tell the size of the file", "Copy the file, or put simplecache:: in front of the URL."
-)
 _DIRECTORY = Failure("this is a directory", "Give the URL of a file in it.")
 
 
@@ -41,7 +39,7 @@ class RemoteSource(PlannedSource):
         if stated.get("type") == "directory":
             raise source_error(self.url, _DIRECTORY)
         if stated.get("size") is None:
-            raise source_error(self.url, _NO_SIZE)
+            raise source_error(self.url, NO_SIZE)
         self._open(interpret_identity(stated))
 
     def _ask(self) -> dict[str, Any]:
@@ -90,11 +88,3 @@ def _format_moment(moment: Any) -> str | None:
     # A datetime without a zone is in UTC: so are those of the file systems that give one.
     aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return aware.isoformat().replace("+00:00", "Z")
-
-
-def complete_options(url: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the options for fsspec. Over HTTP, compression is declined: it would change what a range means."""
-    options = dict(storage_options or {})
-    if url.startswith(("http://", "https://")) and "::" not in url:
-        options["headers"] = {"Accept-Encoding": "identity", **options.get("headers", {})}
-    return options

@@ -25,7 +25,7 @@ def read_whole(url: str, storage_options: Mapping[str, Any] | None = None, polic
     import fsspec  # type: ignore[import-untyped, unused-ignore]
     from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
-    from h5zarr.io.remote import complete_options
+    from h5zarr.io.filesystems import complete_options
 
     try:
         filesystem, place = fsspec.url_to_fs(url, **complete_options(url, storage_options))
