@@ -16,6 +16,9 @@ from h5zarr.errors import Problem
 
 Json: TypeAlias = Any
 
+TO_THE_END = -1
+"""The number of bytes of a chunk that is a file as a whole, whose size nobody has asked for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Manifest:
@@ -23,6 +26,9 @@ class Manifest:
 
     Chunk `index[i]` is `nbytes[i]` bytes at `address[i]` of the URL whose number is `source` (one for all rows, or one
     for each). `inline` has the bytes of chunks that the references carry themselves. A chunk in neither reads as fill.
+
+    h5zarr itself always knows `nbytes`. References that others wrote may refer to a whole file: then `address` is 0 and
+    `nbytes` is `TO_THE_END`.
     """
 
     index: npt.NDArray[np.int64]

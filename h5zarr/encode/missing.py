@@ -17,7 +17,7 @@ from h5zarr.tree import AttributeValue
 
 
 class NotAFillValue(Exception):
-    """The attribute cannot stand for missing data in a variable of its type. Never leaves this room."""
+    """The attribute cannot stand for missing data in a variable of its type. Whoever asked leaves it out."""
 
 
 def encode_missing(value: AttributeValue, dtype: np.dtype[Any], unsigned: AttributeValue | None = None) -> Json:
@@ -50,6 +50,8 @@ def describe(dtype: np.dtype[Any]) -> str:
         return "text"
     if dtype.kind == "S":
         return f"text of {dtype.itemsize} bytes"
+    if dtype.kind == "U":
+        return f"text of {dtype.itemsize // 4} characters"
     return "records" if dtype.names is not None else dtype.name
 
 

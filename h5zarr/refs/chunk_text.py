@@ -14,7 +14,7 @@ from json.encoder import encode_basestring_ascii
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.hierarchy import Manifest
+from h5zarr.hierarchy import TO_THE_END, Manifest
 from h5zarr.refs.digits import BLANK, Column, digit_groups, group_widths
 
 # Fits the second-level cache of common processors: half and double this are as fast, eight times is slower.
@@ -44,12 +44,13 @@ class _Layout:
 def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[str]) -> Iterator[bytes]:
     r"""Yield the entries of all chunks that are referred to: `,\n"key":["url",address,nbytes]` for each.
 
-    A chunk's key is its coordinates with `key_parts` before, between and behind them.
+    A chunk's key is its coordinates with `key_parts` before, between and behind them. That of a whole file has only
+    `["url"]`.
     """
     if not manifest.count:
         return
     texts = [encode_basestring_ascii(url) for url in urls]
-    if manifest.count <= FEW:
+    if manifest.count <= FEW or (manifest.nbytes == TO_THE_END).any():
         yield _encode_few(key_parts, manifest, texts)
         return
     table = np.array([text.encode() for text in texts])
@@ -68,17 +69,19 @@ def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Seq
 
 
 def _encode_few(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[str]) -> bytes:
-    """Return the entries of a few chunks, for which the bulk takes longer to set up than to do."""
+    """Return the entries of a few chunks, for which the bulk takes longer to set up than to do, or of whole files."""
     *before, behind = [encode_basestring_ascii(part)[1:-1] for part in key_parts]
     sources = manifest.source
     numbers = sources.tolist() if isinstance(sources, np.ndarray) else [sources] * manifest.count
     columns = (manifest.index.tolist(), numbers, manifest.address.tolist(), manifest.nbytes.tolist())
     entries = []
     for index, source, address, nbytes in zip(*columns, strict=True):
-        if min(*index, address, nbytes) < 0:
+        is_whole = nbytes == TO_THE_END and address == 0
+        if min(*index, address, 0 if is_whole else nbytes) < 0:
             raise ValueError(NEGATIVE)
         key = "".join([f"{text}{number}" for text, number in zip(before, index, strict=True)])
-        entries.append(f',\n"{key}{behind}":[{urls[source]},{address},{nbytes}]')
+        where = "" if is_whole else f",{address},{nbytes}"
+        entries.append(f',\n"{key}{behind}":[{urls[source]}{where}]')
     return "".join(entries).encode()
 
 

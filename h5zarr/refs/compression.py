@@ -1,17 +1,34 @@
-"""Compression of output by its suffix. The same input gives the same bytes: no times, no names, one thread."""
+"""Compression of output by its suffix, and of input by its first bytes.
+
+The same input gives the same bytes: no times, no names, one thread.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Protocol
+from io import BytesIO
+from typing import BinaryIO, Protocol
 
-from h5zarr.errors import OutputError
+from h5zarr.errors import MalformedFile, OutputError, Unsupported
 
 # A million references, 97 MB: gzip makes 11.8 MB of them in 0.4 s at level 1, 10.9 MB in 1.2 s at level 6; zstd makes
 # 9.8 MB in 0.2 s at level 1; levels 3 and 6 are slower and larger.
 _GZIP_LEVEL = 1
 _GZIP_WINDOW = 31  # zlib's way to ask for gzip: a window of 15 bits, and 16 for gzip's header, without time or name
 _ZSTD_LEVEL = 1
+
+GZIP = b"\x1f\x8b"
+ZSTD = b"\x28\xb5\x2f\xfd"
+# References become ten times smaller; what becomes a thousand times larger is made to exhaust the memory.
+_GROWTH = 1000
+_ALWAYS_NBYTES = 1 << 28
+_PIECE_NBYTES = 1 << 24
+
+
+class NoZstd(Unsupported):
+    """Python has zstd from version 3.14 on; before, a package has it."""
+
+    remedy = "Install it: pip install zstandard. Or decompress the file first."
 
 
 class Compressor(Protocol):
@@ -44,3 +61,66 @@ def _zstd(name: str) -> Compressor:
         remedy = "Install it: pip install zstandard. Or write a name that ends in .gz."
         raise OutputError(name, "a package to write .zst is missing", remedy=remedy) from None
     return zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True, threads=0).compressobj()
+
+
+def decompress(content: bytes, name: str) -> bytes:
+    """Return what was compressed, or `content` itself if its first bytes are not those of a compressed file.
+
+    Raises MalformedFile with `name` if it is damaged or grows without bounds, Unsupported if a package is missing.
+    """
+    most = max(_ALWAYS_NBYTES, _GROWTH * len(content))
+    if content.startswith(GZIP):
+        found = _decompress_gzip(content, most, name)
+    elif content.startswith(ZSTD):
+        found = _decompress_zstd(content, most, name)
+    else:
+        return content
+    if len(found) > most:
+        raise MalformedFile(f"{name}: {len(content)} bytes decompress to more than {most}")
+    return found
+
+
+def _decompress_gzip(content: bytes, most: int, name: str) -> bytes:
+    """Return the members of a gzip file, one behind the other, but not much more than `most` bytes."""
+    import zlib
+
+    parts: list[bytes] = []
+    room = most + 1
+    while content and room > 0:
+        member = zlib.decompressobj(_GZIP_WINDOW)
+        try:
+            parts.append(member.decompress(content, room))
+        except zlib.error as error:
+            raise MalformedFile(f"{name}: gzip does not decompress: {error}") from error
+        room -= len(parts[-1])
+        if not member.eof and room > 0:
+            raise MalformedFile(f"{name}: the gzip file is cut off")
+        content = member.unused_data.lstrip(b"\0")
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _decompress_zstd(content: bytes, most: int, name: str) -> bytes:
+    """Return the frames of a zstd file, one behind the other, but not much more than `most` bytes."""
+    frames, failure = _open_zstd(content, name)
+    parts: list[bytes] = []
+    room = most + 1
+    try:
+        while room > 0 and (part := frames.read(min(room, _PIECE_NBYTES))):
+            parts.append(part)
+            room -= len(part)
+    except (failure, EOFError) as error:
+        raise MalformedFile(f"{name}: zstd does not decompress: {error}") from error
+    return b"".join(parts)
+
+
+def _open_zstd(content: bytes, name: str) -> tuple[BinaryIO, type[Exception]]:
+    """Return a file of what was compressed, and what it raises if it is damaged."""
+    if sys.version_info >= (3, 14):
+        from compression.zstd import ZstdError, ZstdFile
+
+        return ZstdFile(BytesIO(content)), ZstdError
+    try:
+        import zstandard
+    except ImportError:
+        raise NoZstd(f"{name}: a package to read .zst is missing") from None
+    return zstandard.ZstdDecompressor().stream_reader(BytesIO(content), read_across_frames=True), zstandard.ZstdError

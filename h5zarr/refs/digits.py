@@ -1,4 +1,4 @@
-"""Decimal numbers as bytes, whole columns at a time."""
+"""Decimal numbers as bytes, and bytes as numbers, whole columns at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ import numpy.typing as npt
 BLANK = b"\0"
 """Stands where a number has no digit. It occurs in no JSON text, so that it can be taken out afterwards."""
 
+MOST_DIGITS = 19
+"""As many digits as the largest number has that fits its type. Not all numbers of so many digits do."""
+
 Column: TypeAlias = npt.NDArray[np.integer[Any]]
+Text: TypeAlias = npt.NDArray[np.uint8]
+Positions: TypeAlias = npt.NDArray[np.int64]
 
 _GROUP = 4
 _STEP = 10**_GROUP
@@ -45,6 +50,24 @@ def digit_groups(numbers: Column, widths: tuple[int, ...]) -> list[npt.NDArray[A
             columns.append(texts[numbers - higher * _STEP + (higher > 0) * _STEP])
             numbers = higher
     return columns
+
+
+def decode_digits(text: Text, starts: Positions) -> tuple[npt.NDArray[np.int64], Positions]:
+    """Return the numbers whose first digits stand at `starts` of `text`, and the places behind their last digits.
+
+    A number without digits is 0 and ends where it starts. After `MOST_DIGITS` no more are read, and what is too large
+    wraps: whoever calls looks at what stands behind a number, and at its width. The text must not end with a digit.
+    """
+    values = np.zeros(len(starts), np.int64)
+    ends = starts.astype(np.int64)
+    for _ in range(MOST_DIGITS):
+        digits = text[ends] - np.uint8(ord("0"))  # wraps: of what is no digit, 10 or more is left
+        inside = digits < 10
+        if not inside.any():
+            break
+        values = np.where(inside, values * 10 + digits, values)
+        ends += inside
+    return values, ends
 
 
 @cache

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from h5zarr.errors import Problem
 from h5zarr.hierarchy import Hierarchy
+from h5zarr.refs.chunk_keys import KeyLayout
 from h5zarr.refs.container import Sink, chunk_entries, dump, escape, text_entry, write_container
 from h5zarr.refs.provenance import Provenance
 from h5zarr.refs.v2_metadata import NodeV2, encode_v2
@@ -27,12 +28,6 @@ def write_nodes_v2(nodes: Mapping[str, NodeV2], urls: Sequence[str], provenance:
     write_container(provenance, _entries(nodes, urls), out)
 
 
-def chunk_key_parts_v2(path: str, rank: int) -> tuple[str, ...]:
-    """Return what stands before, between and behind a chunk's coordinates in its key. A scalar's is `path/0`."""
-    prefix = f"{path}/".lstrip("/")
-    return (prefix, *["."] * (rank - 1), "") if rank else (f"{prefix}0",)
-
-
 def _entries(nodes: Mapping[str, NodeV2], urls: Sequence[str]) -> Iterator[bytes]:
     texts = {path: _texts(path, node) for path, node in nodes.items()}
     yield text_entry(".zmetadata", *_consolidate(text for each in texts.values() for text in each.items()))
@@ -40,7 +35,7 @@ def _entries(nodes: Mapping[str, NodeV2], urls: Sequence[str]) -> Iterator[bytes
         for key, text in texts[path].items():
             yield text_entry(key, text)
         if node.manifest is not None:
-            yield from chunk_entries(chunk_key_parts_v2(path, node.rank), node.manifest, urls)
+            yield from chunk_entries(KeyLayout(path, "", ".", node.rank).parts, node.manifest, urls)
 
 
 def _texts(path: str, node: NodeV2) -> dict[str, bytes]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from h5zarr.errors import Problem
 from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
+from h5zarr.refs.chunk_keys import KeyLayout
 from h5zarr.refs.container import Sink, chunk_entries, dump, escape, text_entry, write_container
 from h5zarr.refs.names import leave_out_unreadable
 from h5zarr.refs.provenance import Provenance
@@ -40,12 +41,6 @@ def encode_metadata_v3(node: GroupNode | ArrayNode) -> dict[str, Json]:
     }
 
 
-def chunk_key_parts_v3(path: str, rank: int) -> tuple[str, ...]:
-    """Return what stands before, between and behind a chunk's coordinates in its key; a scalar's is `path/c`."""
-    prefix = f"{path}/c".lstrip("/")
-    return (f"{prefix}/", *["/"] * (rank - 1), "") if rank else (prefix,)
-
-
 def _entries(hierarchy: Hierarchy) -> Iterator[bytes]:
     texts = {path: escape(dump(encode_metadata_v3(node))) for path, node in hierarchy.nodes.items()}
     for path, node in hierarchy.nodes.items():
@@ -73,4 +68,4 @@ def _consolidate(texts: dict[str, bytes]) -> Iterator[bytes]:
 
 
 def _chunks(path: str, node: ArrayNode, urls: Sequence[str]) -> Iterator[bytes]:
-    return chunk_entries(chunk_key_parts_v3(path, len(node.shape)), node.manifest, urls)
+    return chunk_entries(KeyLayout(path, "c", "/", len(node.shape)).parts, node.manifest, urls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from h5zarr.errors import MalformedFile
 from h5zarr.hierarchy import Json
 from h5zarr.io.source import Identity
 from h5zarr.io.url import display_url
@@ -31,6 +32,14 @@ class Provenance:
         """Return the version, and for each source what tells one state of it from another."""
         return {"version": self.version, "sources": [_encode_source(source) for source in self.sources]}
 
+    @classmethod
+    def from_json(cls, value: Json) -> Provenance:
+        """Return what `to_json` made `value` of, but for the secrets. Raises MalformedFile for anything else."""
+        match value:
+            case {"version": str(version), "sources": list(sources)}:
+                return cls(version, tuple(map(_decode_source, sources)))
+        raise MalformedFile("what references were made of is told in another form than h5zarr's")
+
 
 def _encode_source(source: SourceState) -> Json:
     identity = source.identity
@@ -41,3 +50,13 @@ def _encode_source(source: SourceState) -> Json:
         "version": identity.version,
     }
     return {"url": display_url(source.url), **{name: value for name, value in known.items() if value is not None}}
+
+
+def _decode_source(value: Json) -> SourceState:
+    """Return a source. What a later version may tell besides is left out."""
+    match value:
+        case {"url": str(url), "nbytes": int(nbytes)}:
+            told = {name: value.get(name) for name in ("etag", "mtime", "version")}
+            if all(one is None or isinstance(one, str) for one in told.values()):
+                return SourceState(url, Identity(nbytes=nbytes, **told))
+    raise MalformedFile("a file that references were made of is told in another form than h5zarr's")

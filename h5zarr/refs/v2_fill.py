@@ -10,14 +10,19 @@ attribute.
 
 from __future__ import annotations
 
+from base64 import b64decode
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from types import UnionType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import Unrepresentable
+from h5zarr.encode.data_types import encode_fill
+from h5zarr.encode.missing import NotAFillValue, describe, encode_missing
+from h5zarr.errors import MalformedFile, Unrepresentable
 from h5zarr.hierarchy import ArrayNode, Json, Manifest
 from h5zarr.refs.v2_codecs import encode_chunk
 from h5zarr.refs.v2_types import decode_element, decode_missing, encode_element_v2
@@ -27,6 +32,20 @@ FILL_NBYTES_LIMIT = 1 << 24
 
 _CHUNK_NBYTES_LIMIT = 1 << 28
 _NAME = "_FillValue"
+# What `fill_value` of version 2 may be in JSON, for each kind of numpy's types. Readers take any of text for text.
+_FORMS: Mapping[str, type | UnionType] = {
+    "b": int,
+    "i": int | float,
+    "u": int | float,
+    "f": int | float | str,
+    "c": list,
+    "m": int | str,
+    "M": int | str,
+    "S": str,
+    "V": str,
+    "U": str,
+    "O": str | int | float,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +138,75 @@ def _full_chunk(node: ArrayNode, element: npt.NDArray[Any]) -> bytes | None:
     if len(one) * count > _CHUNK_NBYTES_LIMIT:
         return None
     return count.to_bytes(4, "little") + one * count if element.dtype.kind == "O" else one * count
+
+
+@dataclass(frozen=True, slots=True)
+class Unmixed:
+    """The two things that `fill_value` of version 2 means, apart: Zarr's fill value, and the attributes with CF's.
+
+    `left_out` says why there is no `_FillValue` although something was given for it.
+    """
+
+    fill_value: Json
+    attributes: dict[str, Json]
+    left_out: str | None = None
+
+
+def decode_fill_v2(value: Json, dtype: np.dtype[Any], attributes: Mapping[str, Json]) -> Unmixed:
+    """Return what `fill_value` of version 2 means in version 3. Raises MalformedFile if it is none of the type.
+
+    As in xarray, a fill value that is not null overrules the attribute `_FillValue`, whose value is a plain number.
+    """
+    element = None if value is None else _decode_fill(value, dtype)
+    if dtype.kind in "OU":
+        fill_value: Json = "" if element is None else str(element)
+    elif element is None and dtype.kind in "mM":
+        fill_value = encode_fill(dtype, np.array("NaT", dtype))
+    else:
+        fill_value = encode_fill(dtype, element)
+    kept = {name: given for name, given in attributes.items() if name != _NAME}
+    told = attributes.get(_NAME) if element is None else element
+    if told is None:
+        return Unmixed(fill_value, kept)
+    try:
+        return Unmixed(fill_value, {**kept, _NAME: _encode_missing(told, dtype, attributes)})
+    except NotAFillValue as error:
+        if element is not None and (dtype.kind in "mMV" or _is_default(element)):  # masks nothing that it should
+            return Unmixed(fill_value, kept)
+        shown = told.item() if isinstance(told, np.ndarray) else told
+        what = f"{_NAME} {shown!r} of a variable of type {describe(dtype)} is left out: {error}"
+        return Unmixed(fill_value, kept, what)
+
+
+def _decode_fill(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the element that `value`, a `fill_value` of version 2, stands for. Raises MalformedFile if it is none."""
+    is_of_kind = isinstance(value, _FORMS[dtype.kind])
+    try:
+        if not is_of_kind:
+            raise TypeError("it is of another kind")
+        if dtype.kind in "biu":
+            if value != int(value) or (dtype.kind == "b" and value not in (0, 1)):
+                raise ValueError("it is outside the range")
+            value = int(value)
+        if dtype.kind in "SV" and len(b64decode(value, validate=True)) > dtype.itemsize:
+            raise ValueError("it is too long")
+        with np.errstate(over="ignore"):
+            element = decode_element(str(value) if dtype.kind == "O" else value, dtype)
+        if dtype.kind == "f" and np.isinf(element) and not isinstance(value, str) and np.isfinite(value):
+            raise ValueError("it is outside the range")
+    except (ValueError, TypeError, OverflowError) as error:
+        raise MalformedFile(f"the fill value is none of {describe(dtype)}: {error}") from None
+    return element
+
+
+def _encode_missing(told: Json, dtype: np.dtype[Any], attributes: Mapping[str, Json]) -> Json:
+    """Return the attribute `_FillValue` of version 3 for an element, or for what the attribute of version 2 was."""
+    if isinstance(told, str) and decode_missing(told, dtype) is not None:
+        return told  # in the form of version 3 already: VirtualiZarr leaves it so
+    value = told if isinstance(told, np.ndarray) else np.asarray(told) if _is_plain(told) else str(told)
+    return encode_missing(value, dtype, attributes.get("_Unsigned"))
+
+
+def _is_plain(told: Json) -> bool:
+    """Return whether `told` is a number, or a list of one."""
+    return isinstance(told[0] if isinstance(told, list) and len(told) == 1 else told, bool | int | float)

@@ -50,6 +50,7 @@ def _encode_group(node: GroupNode) -> NodeV2:
 
 
 def _encode_array(node: ArrayNode, joinable: bool) -> NodeV2:
+    filters = encode_codecs_v2(node.codecs)
     dtype = decode_data_type(node.data_type, byte_order(node.codecs))
     filled = encode_fill_v2(node, dtype, joinable=joinable)
     metadata = {
@@ -60,7 +61,7 @@ def _encode_array(node: ArrayNode, joinable: bool) -> NodeV2:
         "compressor": None,
         "fill_value": filled.fill_value,
         "order": "C",
-        "filters": encode_codecs_v2(node.codecs),
+        "filters": filters,
         "dimension_separator": ".",
     }
     attributes = {**filled.attributes, "_ARRAY_DIMENSIONS": node.dimension_names}

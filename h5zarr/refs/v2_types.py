@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from base64 import b64decode
 from typing import Any, Literal, TypeAlias
@@ -10,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import Unrepresentable
+from h5zarr.errors import MalformedFile, Unrepresentable, Unsupported
 from h5zarr.hierarchy import Json
 
 ByteOrder: TypeAlias = Literal["<", ">"]
@@ -21,6 +22,13 @@ _NUMBERS = {
     for width in widths
 }
 _TIMES = {"numpy.datetime64": "M8", "numpy.timedelta64": "m8"}
+_NAMES_V2 = re.compile(
+    r"[<>|](?:b1|[iu]1|[SV][1-9][0-9]{0,6})|[<>](?:[iu][248]|f[248]|c8|c16|U[1-9][0-9]{0,6})"
+    r"|[<>][mM]8\[(?:[1-9][0-9]{0,8})?(?:Y|M|W|D|h|m|s|ms|us|μs|ns|ps|fs|as)\]"
+)
+_ELEMENT_NBYTES = 1 << 24  # a fill value is one element, and is written out
+
+OBJECT = np.dtype(object)
 
 
 def decode_data_type(data_type: Json, order: ByteOrder) -> np.dtype[Any]:
@@ -33,6 +41,8 @@ def decode_data_type(data_type: Json, order: ByteOrder) -> np.dtype[Any]:
     configuration = {} if isinstance(data_type, str) else data_type["configuration"]
     if name == "null_terminated_bytes":
         return np.dtype(f"S{configuration['length_bytes']}")
+    if name == "fixed_length_utf32":
+        return np.dtype(f"{order}U{configuration['length_bytes'] // 4}")
     if name == "raw_bytes":
         return np.dtype(f"V{configuration['length_bytes']}")
     if name in _TIMES:
@@ -51,6 +61,50 @@ def encode_dtype_v2(dtype: np.dtype[Any]) -> Json:
     if any(member.names is not None for member in members.values()):
         raise Unrepresentable("zarr does not read records inside records from Zarr version 2")
     return [[name, member.str] for name, member in members.items()]
+
+
+def decode_dtype_v2(value: Json) -> np.dtype[Any]:
+    """Return the numpy type that version 2 names; `OBJECT` where a codec says what it is.
+
+    Raises Unsupported if Zarr version 3, or its readers, cannot express it.
+    """
+    if value == "|O":
+        return OBJECT
+    dtype = _decode_member(value)
+    if dtype.names is not None and _has_big_endian(dtype):
+        # zarr 3.1 reads them as if they were little-endian, and says nothing.
+        raise Unsupported("readers of Zarr version 3 do not read records of big-endian numbers right")
+    if dtype.itemsize > _ELEMENT_NBYTES:
+        raise Unsupported(f"its elements have {dtype.itemsize} bytes each")
+    return dtype
+
+
+def _has_big_endian(dtype: np.dtype[Any]) -> bool:
+    if dtype.fields is None:
+        return dtype.byteorder == ">"
+    return any(_has_big_endian(field[0]) for field in dtype.fields.values())
+
+
+def _decode_member(value: Json) -> np.dtype[Any]:
+    if isinstance(value, str):
+        if not _NAMES_V2.fullmatch(value):
+            raise Unsupported(f'the data type "{value[:40]}" has no counterpart in Zarr version 3')
+        return np.dtype(value)
+    if not isinstance(value, list) or not value:
+        raise MalformedFile("the data type is neither a name nor a list of fields")
+    members = []
+    for field in value:
+        match field:
+            case [str(name), str() | list() as member]:
+                members.append((name, _decode_member(member)))
+            case [str(name), _, list()]:
+                raise Unsupported(f'field "{name}" is an array, which Zarr version 3 has not')
+            case _:
+                raise MalformedFile("a field of the data type is no pair of a name and a type")
+    names = [name for name, _ in members]
+    if "" in names or len(set(names)) < len(names):
+        raise MalformedFile("two fields of the data type have the same name, or one has none")
+    return np.dtype(members)
 
 
 def decode_element(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -138,3 +139,39 @@ def open_store(references: bytes) -> Any:
         skip_instance_cache=True,
     )
     return FsspecStore(filesystem, read_only=True, path="")
+
+
+def assert_same(one: Hierarchy, other: Hierarchy) -> None:
+    """Check that two hierarchies have the same nodes in the same order, with the same chunks."""
+    assert list(one.nodes) == list(other.nodes)
+    assert one.urls == other.urls
+    for path, node in one.nodes.items():
+        assert_same_node(node, other.nodes[path])
+
+
+def assert_same_node(one: GroupNode | ArrayNode, other: GroupNode | ArrayNode) -> None:
+    assert type(one) is type(other)
+    # As text: NaN is not equal to itself, and a tuple is a list in JSON.
+    assert json.dumps(dict(one.attributes)) == json.dumps(dict(other.attributes))
+    if isinstance(one, ArrayNode) and isinstance(other, ArrayNode):
+        for name in ("shape", "data_type", "chunk_shape", "codecs", "fill_value", "dimension_names"):
+            assert json.dumps(getattr(one, name)) == json.dumps(getattr(other, name)), name
+        assert_same_chunks(one.manifest, other.manifest)
+
+
+def assert_same_chunks(one: Manifest, other: Manifest) -> None:
+    for name in ("index", "address", "nbytes"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), strict=True)
+    sources = [np.broadcast_to(manifest.source, manifest.count) for manifest in (one, other)]
+    np.testing.assert_array_equal(*sources)
+    assert dict(one.inline) == dict(other.inline)
+
+
+def inline_references(store: Mapping[str, Any]) -> dict[str, str]:
+    """Return references of version 0 that hold all that is in a memory store of zarr."""
+    found = {}
+    for key, value in store.items():
+        content = value.to_bytes()
+        is_metadata = key.rpartition("/")[2].startswith((".z", "zarr.json"))
+        found[key] = content.decode() if is_metadata else "base64:" + b64encode(content).decode()
+    return found

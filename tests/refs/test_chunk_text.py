@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from h5zarr.hierarchy import Manifest
+from h5zarr.hierarchy import TO_THE_END, Manifest
 from h5zarr.refs import chunk_text
 from h5zarr.refs.chunk_text import encode_chunk_entries
-from h5zarr.refs.digits import digit_groups, group_widths
+from h5zarr.refs.digits import MOST_DIGITS, decode_digits, digit_groups, group_widths
 
 LARGEST = 2**62
 
@@ -60,10 +60,40 @@ def test_digits_are_those_of_str(numbers: list[int]) -> None:
     assert [text.replace(b"\0", b"").decode() for text in texts] == list(map(str, numbers))
 
 
+@given(st.lists(st.integers(0, 2**63 - 1), min_size=1))
+def test_numbers_are_read_from_their_digits(numbers: list[int]) -> None:
+    texts = [str(number).encode() for number in numbers]
+    text = np.frombuffer(b",".join(texts) + b",", np.uint8)
+    ends = np.cumsum([len(text) + 1 for text in texts]) - 1
+    starts = ends - [len(text) for text in texts]
+    values, stops = decode_digits(text, starts)
+    assert values.tolist() == numbers
+    assert stops.tolist() == ends.tolist()
+
+
+def test_a_number_without_digits_is_zero_and_one_without_end_is_cut() -> None:
+    text = np.frombuffer(b"x" + b"1" * 25 + b"x", np.uint8)
+    values, stops = decode_digits(text, np.array([0, 1, 26]))
+    assert stops.tolist() == [0, 1 + MOST_DIGITS, 26]
+    assert values[[0, 2]].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("count", [2, 40])
+def test_a_whole_file_has_neither_address_nor_size(count: int) -> None:
+    nbytes = np.full(count, 5)
+    nbytes[1] = TO_THE_END
+    manifest = Manifest(index=np.arange(count)[:, None], address=np.zeros(count, np.int64), nbytes=nbytes)
+    entries = b"".join(encode_chunk_entries(("v/", ""), manifest, ["u"]))
+    found = json.loads(b"{" + entries.removeprefix(b",") + b"}")
+    assert found == {f"v/{number}": ["u"] if number == 1 else ["u", 0, 5] for number in range(count)}
+
+
 def test_a_negative_number_is_refused_rather_than_written_wrong() -> None:
     one = np.array([1])
     with pytest.raises(ValueError, match="not negative"):
         list(encode_chunk_entries(("v",), Manifest(index=one[:, None][:, :0], address=-one, nbytes=one), ["u"]))
+    with pytest.raises(ValueError, match="not negative"):
+        list(encode_chunk_entries(("v",), Manifest(index=one[:, None][:, :0], address=one, nbytes=-one), ["u"]))
 
 
 def test_many_chunks_need_the_memory_of_a_few_slabs() -> None:

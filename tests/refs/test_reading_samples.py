@@ -1,0 +1,83 @@
+"""Every file that can be translated: what is written, read back, is what was written."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from h5zarr.errors import H5ZarrError
+from h5zarr.hierarchy import ArrayNode
+from h5zarr.refs.json_v2 import write_nodes_v2
+from h5zarr.refs.json_v3 import write_json_v3
+from h5zarr.refs.reading import decode_references
+from h5zarr.refs.v2_metadata import encode_v2
+from h5zarr.translating import Translation, translate
+from tests.collections_of_files import (
+    SAMPLES,
+    SHARED,
+    classic_samples,
+    parameters,
+    sample_files,
+    shared_classic_files,
+    shared_files,
+)
+from tests.refs.hierarchies import assert_same, assert_same_chunks
+
+
+def shared(folder: str) -> list[object]:
+    return parameters([*shared_files(folder), *shared_classic_files(folder)], SHARED / folder)
+
+
+def check_round_trips(path: Path) -> None:
+    try:
+        done = translate(path)
+    except H5ZarrError as error:
+        pytest.skip(f"it is not translated: {error}")
+    check_version_3(done)
+    check_version_2(done)
+
+
+def check_version_3(done: Translation) -> None:
+    out = io.BytesIO()
+    write_json_v3(done.hierarchy, done.provenance, out)
+    read = decode_references(out.getvalue(), "refs.json")
+    assert_same(done.hierarchy, read.hierarchy)
+    assert read.provenance == done.provenance
+    assert read.hierarchy.problems == read.hierarchy.warnings == ()
+
+
+def check_version_2(done: Translation) -> None:
+    """Check all but fill values: what unwritten chunks read as, if it cannot be told, is written out instead."""
+    nodes, _ = encode_v2(done.hierarchy)
+    out = io.BytesIO()
+    write_nodes_v2(nodes, done.hierarchy.urls, done.provenance, out)
+    hierarchy = decode_references(out.getvalue(), "refs.json").hierarchy
+    assert hierarchy.problems == hierarchy.warnings == ()
+    assert list(hierarchy.nodes) == list(nodes)
+    assert hierarchy.urls == done.hierarchy.urls
+    for path, expected in nodes.items():
+        node, array = hierarchy.nodes[path], done.hierarchy.nodes[path]
+        assert json.dumps(node.attributes, sort_keys=True) == json.dumps(array.attributes, sort_keys=True)
+        if isinstance(node, ArrayNode):
+            assert expected.manifest is not None
+            assert_same_chunks(node.manifest, expected.manifest)
+            for part in ("shape", "data_type", "chunk_shape", "codecs", "dimension_names"):
+                assert getattr(node, part) == getattr(array, part), (path, part)
+
+
+@pytest.mark.parametrize("path", parameters([*sample_files(), *classic_samples()], SAMPLES))
+def test_samples_read_back_as_they_were_written(path: Path) -> None:
+    check_round_trips(path)
+
+
+@pytest.mark.parametrize("path", shared("corpus"))
+def test_the_corpus_reads_back_as_it_was_written(path: Path) -> None:
+    check_round_trips(path)
+
+
+@pytest.mark.parametrize("path", shared("traps"))
+def test_traps_read_back_as_they_were_written(path: Path) -> None:
+    check_round_trips(path)
