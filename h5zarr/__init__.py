@@ -6,17 +6,36 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from h5zarr.encode.options import Inlining
+    from h5zarr.errors import H5ZarrError, SourceChanged
+    from h5zarr.io.fetch_policy import FetchPolicy
     from h5zarr.scanning import scan
     from h5zarr.selecting import Selection
+    from h5zarr.store import open_store
     from h5zarr.translating import Options, Translation, translate
 
 __version__ = "0.1.0"
-__all__ = ["Inlining", "Options", "Selection", "Translation", "__version__", "scan", "translate"]
+__all__ = [
+    "FetchPolicy",
+    "H5ZarrError",
+    "Inlining",
+    "Options",
+    "Selection",
+    "SourceChanged",
+    "Translation",
+    "__version__",
+    "open_store",
+    "scan",
+    "translate",
+]
 _HOMES = {
+    "FetchPolicy": "h5zarr.io.fetch_policy",
+    "H5ZarrError": "h5zarr.errors",
     "Inlining": "h5zarr.encode.options",
     "Options": "h5zarr.translating",
     "Selection": "h5zarr.selecting",
+    "SourceChanged": "h5zarr.errors",
     "Translation": "h5zarr.translating",
+    "open_store": "h5zarr.store",
     "scan": "h5zarr.scanning",
     "translate": "h5zarr.translating",
 }

@@ -80,6 +80,20 @@ def decompress(content: bytes, name: str) -> bytes:
     return found
 
 
+def peek(content: bytes, nbytes: int) -> bytes:
+    """Return the first bytes of what was compressed, given those of the file; fewer where there are not as many."""
+    try:
+        if content.startswith(GZIP):
+            import zlib
+
+            return zlib.decompressobj(_GZIP_WINDOW).decompress(content, nbytes)
+        if content.startswith(ZSTD):
+            return _open_zstd(content, "")[0].read(nbytes)
+    except Exception:  # whatever the libraries raise: it is no compressed file, or its package is missing
+        return b""
+    return content[:nbytes]
+
+
 def _decompress_gzip(content: bytes, most: int, name: str) -> bytes:
     """Return the members of a gzip file, one behind the other, but not much more than `most` bytes."""
     import zlib

@@ -17,6 +17,7 @@ from h5zarr.refs.chunk_text import encode_chunk_entries
 from h5zarr.refs.provenance import Provenance
 
 _BLOCK_NBYTES = 1 << 19  # less than a slab of references takes, so that those are written as they are
+OWN_BEGINNING = b'{"version":1,\n"h5zarr":{'
 _COMPACT = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -41,7 +42,7 @@ def write_container(provenance: Provenance, entries: Iterable[bytes], out: Sink)
 
     They are written as they come, in blocks of half a megabyte or more.
     """
-    head = f'{{"version":1,\n"h5zarr":{dump(provenance.to_json())},\n"refs":{{'.encode()
+    head = OWN_BEGINNING + f'{dump(provenance.to_json())[1:]},\n"refs":{{'.encode()
     blocks = _gather(entries)
     out.write(head + next(blocks, b"").removeprefix(b","))
     for block in blocks:

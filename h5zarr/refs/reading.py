@@ -12,7 +12,8 @@ from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy
 from h5zarr.refs.array_metadata import ArrayMetadata, name_dimensions
 from h5zarr.refs.chunk_entries import Index, Run, decode_entries
 from h5zarr.refs.chunk_keys import group_entries
-from h5zarr.refs.compression import GZIP, ZSTD, decompress
+from h5zarr.refs.compression import GZIP, ZSTD, decompress, peek
+from h5zarr.refs.container import OWN_BEGINNING
 from h5zarr.refs.document import Document, decode_document, decode_own_document
 from h5zarr.refs.manifests import Chunks, arrange_urls, join_runs
 from h5zarr.refs.node_metadata import Nodes, take_nodes
@@ -37,6 +38,11 @@ class References:
 def is_references(content: bytes) -> bool:
     """Return whether a file with these first bytes may be a reference JSON: an object, or something compressed."""
     return content.startswith((GZIP, ZSTD)) or content.removeprefix(_MARK).lstrip(b" \t\r\n").startswith(b"{")
+
+
+def is_own_references(content: bytes) -> bool:
+    """Return whether a file with these first bytes is a reference JSON that h5zarr wrote, perhaps compressed."""
+    return peek(content, len(OWN_BEGINNING)) == OWN_BEGINNING
 
 
 def decode_references(content: bytes, name: str) -> References:

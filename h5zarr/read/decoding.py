@@ -1,0 +1,145 @@
+"""Chunks decoded: the codecs of an array as one function from bytes to values, made once for all chunks."""
+
+from __future__ import annotations
+
+import struct
+from base64 import b64decode
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.encode.codec_filters import CodecFilter, find_filter
+from h5zarr.errors import H5ZarrError, MalformedFile, Unrepresentable
+from h5zarr.filters.pipeline import undo_filters
+from h5zarr.filters.shuffle import unshuffled
+from h5zarr.hierarchy import ArrayNode, Json
+from h5zarr.netcdf4.conversion import convert_elements, stored_nbytes
+from h5zarr.refs.v2_codecs import byte_order
+from h5zarr.refs.v2_types import decode_data_type
+
+Content: TypeAlias = bytes | memoryview
+Decode: TypeAlias = Callable[[Content], npt.NDArray[Any]]
+
+_SHUFFLE = 2
+_ELEMENTS = "h5zarr.elements"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoder:
+    """What turns the bytes of a chunk into its values.
+
+    `is_plain` says that the bytes are the values, so that they can be read straight to where they belong.
+    """
+
+    dtype: np.dtype[Any]
+    decode: Decode
+    is_plain: bool = False
+
+
+def find_decoder(node: ArrayNode) -> Decoder | None:
+    """Return the decoder of an array's chunks; None where a codec, or the type, is not known here."""
+    try:
+        return _find_decoder(node)
+    except (H5ZarrError, LookupError, TypeError, ValueError):
+        return None
+
+
+def _find_decoder(node: ArrayNode) -> Decoder:
+    first, *others = node.codecs
+    dtype = decode_data_type(node.data_type, byte_order(node.codecs))
+    shape = node.chunk_shape
+    if first["name"] == "vlen-utf8":
+        return Decoder(dtype=dtype, decode=_texts(shape, _filters(others)))
+    if first["name"] != "bytes":
+        raise Unrepresentable(f"codec {first['name']} is not read here")
+    if others and others[0]["name"] == _ELEMENTS:
+        message = b64decode(others[0]["configuration"]["datatype"])
+        return Decoder(dtype=dtype, decode=_converted(dtype, shape, message, _filters(others[1:])))
+    filters = _filters(others)
+    if not filters:
+        return Decoder(dtype=dtype, decode=_plain(dtype, shape), is_plain=True)
+    return Decoder(dtype=dtype, decode=_filtered(dtype, shape, filters))
+
+
+def _filters(codecs: list[Json]) -> tuple[CodecFilter, ...]:
+    return tuple(map(find_filter, codecs))
+
+
+def _plain(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Decode:
+    nbytes = dtype.itemsize * prod(shape)
+
+    def decode(content: Content) -> npt.NDArray[Any]:
+        _check(len(content), nbytes)
+        return np.frombuffer(content, dtype).reshape(shape)
+
+    return decode
+
+
+def _filtered(dtype: np.dtype[Any], shape: tuple[int, ...], filters: tuple[CodecFilter, ...]) -> Decode:
+    nbytes = dtype.itemsize * prod(shape)
+    ends_in_shuffle = filters[0].number == _SHUFFLE and filters[0].values == (dtype.itemsize,) and dtype.itemsize > 1
+    behind = filters[1:] if ends_in_shuffle else filters
+
+    def decode(content: Content) -> npt.NDArray[Any]:
+        plain = undo_filters(bytes(content), behind, 0, nbytes)
+        _check(len(plain), nbytes)
+        if ends_in_shuffle:
+            return unshuffled(plain, dtype.itemsize).view(dtype).reshape(shape)
+        return np.frombuffer(plain, dtype).reshape(shape)
+
+    return decode
+
+
+def _converted(
+    dtype: np.dtype[Any], shape: tuple[int, ...], message: bytes, filters: tuple[CodecFilter, ...]
+) -> Decode:
+    """Elements that numpy has no type for; an array type has several of Zarr's in each."""
+    count = prod(shape)
+    per_element = convert_elements(message, bytes(stored_nbytes(message))).size
+    nbytes = stored_nbytes(message) * (count // per_element)
+
+    def decode(content: Content) -> npt.NDArray[Any]:
+        plain = undo_filters(bytes(content), filters, 0, nbytes)
+        _check(len(plain), nbytes)
+        return convert_elements(message, plain).astype(dtype, copy=False).reshape(shape)
+
+    return decode
+
+
+def _texts(shape: tuple[int, ...], filters: tuple[CodecFilter, ...]) -> Decode:
+    count = prod(shape)
+
+    def decode(content: Content) -> npt.NDArray[Any]:
+        plain = bytes(content)
+        if filters:
+            plain = undo_filters(plain, filters, 0, 2**31 - 1)
+        return decode_texts(plain, count).reshape(shape)
+
+    return decode
+
+
+def decode_texts(content: bytes, count: int) -> npt.NDArray[Any]:
+    """Return the texts of a chunk of Zarr's `vlen-utf8`: a count, then the length and the UTF-8 of each."""
+    try:
+        (found,) = struct.unpack_from("<I", content)
+        _check(found, count, "texts")
+        texts = np.empty(count, object)
+        at = 4
+        for number in range(count):
+            (nbytes,) = struct.unpack_from("<I", content, at)
+            at += 4 + nbytes
+            if at > len(content):
+                raise MalformedFile("a chunk of text ends in the middle of one")
+            texts[number] = content[at - nbytes : at].decode()
+    except (struct.error, UnicodeDecodeError) as error:
+        raise MalformedFile(f"a chunk of text cannot be read: {error}") from error
+    return texts
+
+
+def _check(found: int, expected: int, what: str = "bytes") -> None:
+    if found != expected:
+        raise MalformedFile(f"a chunk has {found} {what} instead of {expected}")

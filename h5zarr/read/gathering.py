@@ -1,0 +1,81 @@
+"""Requests that arrive together are sent together: Zarr asks its store for one chunk at a time, several at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from h5zarr.io.span import Span
+from h5zarr.read.sources import Sources
+
+Wanted: TypeAlias = tuple[int, Span]
+"""The number of a source, and a range of it."""
+
+
+class Gathering:
+    """Collects what is asked for within a moment, and reads it with few requests, each range once.
+
+    It belongs to one event loop. Who asks for a range that is on its way gets the same bytes.
+    """
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[Wanted, asyncio.Future[memoryview]] = {}
+        self._under_way: dict[Wanted, asyncio.Future[memoryview]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop
+
+    async def get(self, source: int, span: Span) -> memoryview:
+        """Return the bytes of `span`."""
+        wanted = (source, span)
+        future = self._under_way.get(wanted) or self._waiting.get(wanted)
+        if future is None:
+            if not self._waiting:
+                self._loop.call_later(self._sources.policy.gather_seconds, self._send)
+            future = self._waiting[wanted] = self._loop.create_future()
+        # One who gives up must not take the others' answer along.
+        return await asyncio.shield(future)
+
+    def _send(self) -> None:
+        sent, self._waiting = self._waiting, {}
+        self._under_way |= sent
+        by_source: dict[int, list[Wanted]] = {}
+        for wanted in sent:
+            by_source.setdefault(wanted[0], []).append(wanted)
+        for source, group in by_source.items():
+            task = self._loop.create_task(self._read(source, group))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _read(self, source: int, group: list[Wanted]) -> None:
+        """Read what is wanted of one source in a thread, answering each as its bytes come."""
+        futures = [self._under_way[wanted] for wanted in group]
+
+        def deliver(numbers: Sequence[int], buffers: Sequence[memoryview]) -> None:
+            self._loop.call_soon_threadsafe(_answer, [futures[number] for number in numbers], buffers)
+
+        spans = np.array([span for _, span in group], np.int64)
+        try:
+            await asyncio.to_thread(self._sources.reader(source).read, spans[:, 0], spans[:, 1], deliver)
+            await asyncio.sleep(0)  # answers that were sent from the thread come first
+        except Exception as error:
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
+                    future.exception()  # seen: who asked may have gone
+        finally:
+            for wanted in group:
+                del self._under_way[wanted]
+
+
+def _answer(futures: Sequence[asyncio.Future[memoryview]], buffers: Sequence[memoryview]) -> None:
+    for future, buffer in zip(futures, buffers, strict=True):
+        if not future.done():
+            future.set_result(buffer)

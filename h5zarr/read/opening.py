@@ -1,0 +1,102 @@
+"""Opening: from a reference file, or from a file scanned on the spot, to a hierarchy that can be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.hierarchy import Hierarchy
+from h5zarr.io.fetch_policy import FetchPolicy
+from h5zarr.io.reference_url import reference_url
+from h5zarr.io.source import Identity, Source, open_source
+from h5zarr.io.span import Span
+from h5zarr.io.url import display_url, find_local_path
+from h5zarr.io.whole import read_whole
+from h5zarr.read.sources import Sources, options_for
+from h5zarr.refs.provenance import Provenance
+from h5zarr.refs.reading import decode_references, is_references
+from h5zarr.translating import Options, translate_source
+
+_SNIFFED_NBYTES = 64
+_REFERENCE_SUFFIXES = (".json", ".json.gz", ".json.zst")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opened:
+    """A hierarchy and the files that its chunks are in. `url` is what was opened, safe to show."""
+
+    url: str
+    hierarchy: Hierarchy
+    sources: Sources
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        self.sources.close()
+
+
+def open_hierarchy(
+    url: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    policy: FetchPolicy | None = None,
+    verify: bool = True,
+) -> Opened:
+    """Open a reference file, or an HDF5 or netCDF file, which is then scanned; a path or any fsspec URL.
+
+    `storage_options` are for the file systems of the reference file and of the files that it refers to; by protocol,
+    `{"s3": {...}, "https": {...}}`, where they need different ones. With `verify`, a file that is not the one that was
+    recorded raises SourceChanged when the first chunk is read from it.
+    """
+    text = os.fspath(url)
+    options = dict(storage_options or {})
+    sources = Sources(urls=(), storage_options=options, policy=policy or FetchPolicy())
+    name = text.partition("?")[0]
+    if find_local_path(text) is None and name.endswith(_REFERENCE_SUFFIXES):
+        # Known to be references before anything is read, and so one request is enough.
+        return _open_references(text, read_whole(text, options_for(text, options), sources.policy), sources, verify)
+    with open_source(text, options_for(text, options)) as source:
+        (head,) = source.read_many([Span(0, min(_SNIFFED_NBYTES, source.nbytes))])
+        if is_references(bytes(head)):
+            (content,) = source.read_many([Span(0, source.nbytes)])
+            return _open_references(text, bytes(content), sources, verify)
+        return _open_file(source, text, sources, verify)
+
+
+def _open_references(url: str, content: bytes, sources: Sources, verify: bool) -> Opened:
+    shown = display_url(url)
+    references = decode_references(content, shown)
+    urls = references.hierarchy.urls
+    expected = recorded_identities(urls, references.provenance) if verify else ()
+    return Opened(url=shown, hierarchy=references.hierarchy, sources=replace(sources, urls=urls, expected=expected))
+
+
+def recorded_identities(urls: tuple[str, ...], provenance: Provenance | None) -> tuple[Identity | None, ...]:
+    """Return what is known of each file: its size, and more where it was read at the place that is referred to."""
+    if provenance is None:
+        return (None,) * len(urls)
+    known: list[Identity | None] = []
+    for url, state in zip(urls, provenance.sources, strict=False):
+        in_place = display_url(url) == state.url
+        known.append(state.identity if in_place else Identity(nbytes=state.identity.nbytes))
+    return tuple(known)
+
+
+def _open_file(source: Source, url: str, sources: Sources, verify: bool) -> Opened:
+    """Scan a file, and keep what was read of it where that was all."""
+    try:
+        translation = translate_source(source, url, Options(), options_for(url, sources.storage_options))
+    except (MalformedFile, Unsupported) as error:
+        raise error.naming(source.url) from None
+    hierarchy = translation.hierarchy
+    # As it was given: what stands in references has lost signatures and caches.
+    own = reference_url(url)[0]
+    urls = tuple(url if one == own else one for one in hierarchy.urls)
+    expected = tuple(state.identity for state in translation.provenance.sources) if verify else ()
+    made = replace(sources, urls=urls, expected=expected)
+    held = source.held()
+    if held is not None and urls and urls[0] == url:
+        made.hold(0, held)
+    return Opened(url=display_url(url), hierarchy=hierarchy, sources=made)

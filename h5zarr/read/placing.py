@@ -1,0 +1,134 @@
+"""Chunks put where they belong: what a selection takes out of each goes to its place in the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import MalformedFile
+from h5zarr.io.ranges import Column, RangeReader
+from h5zarr.io.span import Span
+from h5zarr.read.decoding import Decoder
+from h5zarr.read.selection import AxisSelection, Part
+
+
+class Placing:
+    """The result of a selection while it is filled, chunk by chunk, by many threads: no two share an element.
+
+    Chunks are meant by their position among those that the selection touches, in row-major order.
+    """
+
+    def __init__(
+        self,
+        values: npt.NDArray[Any],
+        axes: Sequence[AxisSelection],
+        decoder: Decoder,
+        chunk_shape: tuple[int, ...],
+    ) -> None:
+        self._values = values
+        self._axes = axes
+        self._decoder = decoder
+        self._counts = tuple(len(axis.numbers) for axis in axes)
+        self._has_arrays = any(isinstance(part, np.ndarray) for axis in axes for part in axis.inside[:1])
+        self._strides = tuple(
+            decoder.dtype.itemsize * prod(chunk_shape[axis + 1 :]) for axis in range(len(chunk_shape))
+        )
+        self._chunk_nbytes = decoder.dtype.itemsize * prod(chunk_shape)
+        # Only plain values have a known place in their chunk, and only slices a first and a last one.
+        self._is_narrow = decoder.is_plain and not self._has_arrays
+
+    def narrow(self, positions: Column, address: Column, nbytes: Column) -> tuple[Column, Column]:
+        """Return what is to be read of each chunk: all of it, or from the first to the last of plain values."""
+        if not self._is_narrow:
+            return address, nbytes
+        if (nbytes != self._chunk_nbytes).any():
+            found = int(nbytes[nbytes != self._chunk_nbytes][0])
+            raise MalformedFile(f"a chunk has {found} bytes instead of {self._chunk_nbytes}")
+        begin = np.zeros(len(positions), np.int64)
+        last = np.full(len(positions), self._decoder.dtype.itemsize, np.int64)
+        for parts, axis, stride in zip(self._unravel(positions), self._axes, self._strides, strict=True):
+            starts = np.array([part.start for part in axis.inside], np.int64)  # type: ignore[union-attr]
+            stops = np.array([part.stop for part in axis.inside], np.int64)  # type: ignore[union-attr]
+            begin += starts[parts] * stride
+            last += (stops[parts] - 1) * stride
+        return address + begin, last - begin
+
+    def read(self, reader: RangeReader, positions: Column, address: Column, nbytes: Column) -> None:
+        """Read the chunks at `positions`, whose bytes are at `address` of one file, into the result."""
+        if self._is_narrow:
+            rest = self._read_into(reader, positions, address, nbytes)
+            positions, address, nbytes = positions[rest], address[rest], nbytes[rest]
+        if not len(positions):
+            return
+        places = positions.tolist()
+        put = self._place_narrow if self._is_narrow else self.place
+
+        def deliver(numbers: Sequence[int], buffers: Sequence[memoryview]) -> None:
+            put([places[number] for number in numbers], buffers)
+
+        reader.read(address, nbytes, deliver)
+
+    def place(self, positions: Sequence[int], contents: Sequence[memoryview]) -> None:
+        """Put whole chunks, given as their bytes, where they belong."""
+        values, axes, decode = self._values, self._axes, self._decoder.decode
+        parts = [part.tolist() for part in self._unravel(np.array(positions, np.int64))]
+        for numbers, content in zip(_rows(parts, len(positions)), contents, strict=True):
+            inside = tuple([axis.inside[number] for axis, number in zip(axes, numbers, strict=True)])
+            outside = tuple([axis.outside[number] for axis, number in zip(axes, numbers, strict=True)])
+            if self._has_arrays:
+                inside, outside = _outer(inside), _outer(outside)
+            values[outside] = decode(content)[inside]
+
+    def _place_narrow(self, positions: Sequence[int], contents: Sequence[memoryview]) -> None:
+        """The same for plain values, of each chunk from the first to the last that is wanted."""
+        values, axes, dtype = self._values, self._axes, self._values.dtype
+        strides = self._strides
+        parts = [part.tolist() for part in self._unravel(np.array(positions, np.int64))]
+        for numbers, content in zip(_rows(parts, len(positions)), contents, strict=True):
+            # With the dots it is a view even where there are no axes.
+            place = values[(*[axis.outside[number] for axis, number in zip(axes, numbers, strict=True)], ...)]
+            steps = [axis.inside[number].step for axis, number in zip(axes, numbers, strict=True)]  # type: ignore[union-attr]
+            by = tuple([stride * step for stride, step in zip(strides, steps, strict=True)])
+            place[...] = np.ndarray(place.shape, dtype, content, 0, by)
+
+    def _read_into(
+        self, reader: RangeReader, positions: Column, address: Column, nbytes: Column
+    ) -> npt.NDArray[np.bool_]:
+        """Read what lies in the result as it lies in the file straight into it. Return which chunks are left.
+
+        That pays for long stretches: then the copy from a buffer is what takes the time.
+        """
+        left = np.ones(len(positions), bool)
+        if self._values.dtype.hasobject:
+            return left
+        parts = self._unravel(positions)
+        for row in np.flatnonzero(nbytes >= _WORTHWHILE_NBYTES).tolist():
+            place = self._values[
+                (*[axis.outside[int(part[row])] for axis, part in zip(self._axes, parts, strict=True)], ...)
+            ]
+            if place.nbytes != nbytes[row] or not place.flags.c_contiguous:
+                continue
+            out = memoryview(place.reshape(-1).view(np.uint8).data)
+            left[row] = not reader.read_into(Span(int(address[row]), int(nbytes[row])), out)
+        return left
+
+    def _unravel(self, positions: Column) -> tuple[Column, ...]:
+        """Return, for each axis, the number of the part that each position means."""
+        return np.unravel_index(positions, self._counts) if self._counts else ()
+
+
+_WORTHWHILE_NBYTES = 1 << 16
+
+
+def _rows(columns: list[list[int]], count: int) -> Sequence[tuple[int, ...]]:
+    return list(zip(*columns, strict=True)) if columns else [()] * count
+
+
+def _outer(parts: tuple[Part, ...]) -> tuple[Any, ...]:
+    """Return an index that takes each axis by itself: numpy would take several arrays element by element."""
+    arrays = iter(np.ix_(*[part for part in parts if isinstance(part, np.ndarray)]))
+    return tuple(next(arrays) if isinstance(part, np.ndarray) else part for part in parts)

@@ -1,0 +1,99 @@
+"""The files that chunks lie in: opened when they are needed, each with the options for its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from h5zarr.errors import SourceError
+from h5zarr.hierarchy import TO_THE_END
+from h5zarr.io.fetch_policy import FetchPolicy
+from h5zarr.io.held_ranges import HeldRanges
+from h5zarr.io.ranges import Column, RangeReader, open_ranges
+from h5zarr.io.source import Identity
+
+_MOST_FILES_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """Files by number. `expected` is what each was when it was recorded; None where it may be anything.
+
+    It is sent to other processes as this description: readers are found again by it, and shared within a process.
+    """
+
+    urls: tuple[str, ...]
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    policy: FetchPolicy = field(default_factory=FetchPolicy)
+    expected: tuple[Identity | None, ...] = ()
+    _readers: dict[int, RangeReader] = field(default_factory=dict, repr=False, compare=False)
+
+    def reader(self, number: int) -> RangeReader:
+        """Return the reader of source `number`."""
+        reader = self._readers.get(number)
+        if reader is None:
+            url = self.urls[number]
+            if not url:
+                raise SourceError("the references do not say which file they refer to")
+            expected = self.expected[number] if number < len(self.expected) else None
+            reader = open_ranges(url, options_for(url, self.storage_options), self.policy, expected)
+            self._readers[number] = reader
+        return reader
+
+    def hold(self, number: int, content: memoryview) -> None:
+        """Let source `number` be read from memory, in this process."""
+        self._readers[number] = HeldRanges(self.urls[number], content)
+
+    def close(self) -> None:
+        """Let go of files and connections; what is read afterwards opens them again."""
+        for reader in list(self._readers.values()):
+            reader.close()
+        self._readers.clear()
+
+    def __reduce__(self) -> Any:
+        return _restore, (self.urls, dict(self.storage_options), self.policy, self.expected)
+
+
+def _restore(urls: tuple[str, ...], options: dict[str, Any], policy: FetchPolicy, expected: Any) -> Sources:
+    return Sources(urls=urls, storage_options=options, policy=policy, expected=expected)
+
+
+def in_each(jobs: Sequence[Callable[[], None]]) -> None:
+    """Do what is to be done with each of several files, many at a time: most of it is waiting."""
+    if len(jobs) <= 1:
+        for job in jobs:
+            job()
+        return
+    with ThreadPoolExecutor(min(_MOST_FILES_AT_ONCE, len(jobs))) as pool:
+        for future in [pool.submit(job) for job in jobs]:
+            future.result()
+
+
+def sized(nbytes: Column, reader: RangeReader) -> Column:
+    """Return `nbytes` with the size of the file in the place of `TO_THE_END`."""
+    unknown = nbytes == TO_THE_END
+    return np.where(unknown, reader.nbytes, nbytes) if unknown.any() else nbytes
+
+
+def protocol_of(url: str) -> str:
+    """Return the protocol of a URL, of the first link of a chain; "file" for paths."""
+    return url.partition("::")[0].partition("://")[0] if "://" in url else "file"
+
+
+def options_for(url: str, storage_options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the storage options for one file: all of them, or those under its protocol.
+
+    They are by protocol where every value is a mapping and every name one of fsspec's protocols.
+    """
+    if not storage_options or not all(isinstance(value, Mapping) for value in storage_options.values()):
+        return storage_options
+    from fsspec import available_protocols  # type: ignore[import-untyped, unused-ignore]
+
+    if not set(storage_options) <= set(available_protocols()):
+        return storage_options
+    found: Mapping[str, Any] = storage_options.get(protocol_of(url), {})
+    return found

@@ -1,0 +1,185 @@
+"""A read-only Zarr store over a hierarchy: Zarr reads the original files through it, with few requests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
+
+from h5zarr.hierarchy import ArrayNode
+from h5zarr.io.fetch_policy import FetchPolicy
+from h5zarr.io.ranges import read_one
+from h5zarr.io.span import Span
+from h5zarr.read.chunk_rows import ChunkRows, chunk_rows, grid_shape
+from h5zarr.read.gathering import Gathering
+from h5zarr.read.keys import find_chunk, find_metadata, list_children, list_keys, metadata_of
+from h5zarr.read.opening import Opened, open_hierarchy
+from h5zarr.read.sources import sized
+
+if TYPE_CHECKING:
+    from zarr.abc.store import ByteRequest
+    from zarr.core.buffer import Buffer, BufferPrototype
+
+
+def open_store(
+    url: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    policy: FetchPolicy | None = None,
+    verify: bool = True,
+) -> HierarchyStore:
+    """Return a read-only Zarr store over a reference file, or over an HDF5 or netCDF file, which is scanned now.
+
+    `url` is a path or any fsspec URL. `storage_options` are for its file system and for those of the files that are
+    referred to; `{"s3": {...}, "https": {...}}` where they need different ones. `policy` describes the network. With
+    `verify`, a file that is not the one that was recorded raises `SourceChanged` at the first read from it.
+    """
+    return HierarchyStore(open_hierarchy(url, storage_options=storage_options, policy=policy, verify=verify))
+
+
+class HierarchyStore(Store):
+    """A read-only Zarr version 3 store over an opened hierarchy."""
+
+    supports_writes = False
+    supports_deletes = False
+    supports_listing = True
+
+    def __init__(self, opened: Opened) -> None:
+        super().__init__(read_only=True)
+        self._opened = opened
+        self._rows: dict[str, ChunkRows] = {}
+        self._gathering: Gathering | None = None
+        self._is_open = True
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HierarchyStore) and other._opened is self._opened
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"HierarchyStore({self._opened.url!r})"
+
+    def __getstate__(self) -> Opened:
+        return self._opened
+
+    def __setstate__(self, opened: Opened) -> None:
+        self.__init__(opened)  # type: ignore[misc]
+
+    def with_read_only(self, read_only: bool = False) -> HierarchyStore:
+        if not read_only:
+            raise ValueError("this store refers to files that it does not change: it is read-only")
+        return HierarchyStore(self._opened)
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        super().close()
+        self._opened.close()
+
+    async def get(
+        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        if prototype is None:
+            from zarr.core.buffer import default_buffer_prototype
+
+            prototype = default_buffer_prototype()
+        content = await self._find(key, byte_range)
+        return None if content is None else prototype.buffer.from_bytes(content)
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        return list(await asyncio.gather(*(self.get(key, prototype, wanted) for key, wanted in key_ranges)))
+
+    async def exists(self, key: str) -> bool:
+        if find_metadata(self._opened.hierarchy, key) is not None:
+            return True
+        place = self._locate(key)
+        return place is not None
+
+    async def _find(self, key: str, byte_range: ByteRequest | None) -> bytes | memoryview | None:
+        path = find_metadata(self._opened.hierarchy, key)
+        if path is not None:
+            return _take(metadata_of(self._opened.hierarchy, path), byte_range)
+        place = self._locate(key)
+        if place is None or isinstance(place, bytes):
+            return place if place is None else _take(place, byte_range)
+        source, span = place
+        begin, end = _bounds(span.nbytes, byte_range)
+        wanted = Span(span.address + begin, end - begin)
+        reader = self._opened.sources.reader(source)
+        return read_one(reader, wanted) if reader.is_near else await self._gather().get(source, wanted)
+
+    def _locate(self, key: str) -> tuple[int, Span] | bytes | None:
+        """Return where a chunk is, or its bytes where they are inline; None where there is no such chunk."""
+        found = find_chunk(self._opened.hierarchy, key)
+        if found is None:
+            return None
+        path, index = found
+        node = self._opened.hierarchy.nodes[path]
+        assert isinstance(node, ArrayNode)
+        if path not in self._rows:
+            self._rows[path] = chunk_rows(node)
+        rows, grid = self._rows[path], grid_shape(node)
+        if any(number >= extent for number, extent in zip(index, grid, strict=True)):
+            return None
+        number = np.array([np.ravel_multi_index(index, grid) if index else 0])
+        inline = int(rows.find_inline(number)[0])
+        if inline >= 0:
+            return rows.inline[inline]
+        row = int(rows.find(number)[0])
+        if row < 0:
+            return None
+        source = rows.source if isinstance(rows.source, int) else int(rows.source[row])
+        nbytes = sized(rows.nbytes[row : row + 1], self._opened.sources.reader(source))
+        return source, Span(int(rows.address[row]), int(nbytes[0]))
+
+    def _gather(self) -> Gathering:
+        """Return what gathers requests on the loop that is running: Zarr's, or the user's own."""
+        if self._gathering is None or self._gathering.loop is not asyncio.get_running_loop():
+            self._gathering = Gathering(self._opened.sources)
+        return self._gathering
+
+    async def list(self) -> AsyncIterator[str]:
+        for key in list_keys(self._opened.hierarchy):
+            yield key
+
+    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        for key in list_keys(self._opened.hierarchy):
+            if key.startswith(prefix):
+                yield key
+
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        for name in list_children(self._opened.hierarchy, prefix):
+            yield name
+
+    async def set(self, key: str, value: Buffer) -> None:
+        raise self._read_only_error()
+
+    async def delete(self, key: str) -> None:
+        raise self._read_only_error()
+
+    def _read_only_error(self) -> Exception:
+        return ValueError(f"{self!r} is read-only: it refers to files that it does not change")
+
+
+def _take(content: bytes, wanted: ByteRequest | None) -> bytes:
+    begin, end = _bounds(len(content), wanted)
+    return content[begin:end]
+
+
+def _bounds(nbytes: int, wanted: ByteRequest | None) -> tuple[int, int]:
+    """Return where the requested bytes begin and end in a value of `nbytes`."""
+    match wanted:
+        case None:
+            return 0, nbytes
+        case RangeByteRequest(start=start, end=end):
+            return min(start, nbytes), min(end, nbytes)
+        case OffsetByteRequest(offset=offset):
+            return min(offset, nbytes), nbytes
+        case SuffixByteRequest(suffix=suffix):
+            return max(0, nbytes - suffix), nbytes
+    raise TypeError(f"{wanted!r} is no request for bytes")

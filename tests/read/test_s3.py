@@ -1,0 +1,75 @@
+"""References and files in a bucket, through s3fs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import zarr
+
+from h5zarr.errors import SourceChanged, SourceError
+from h5zarr.store import open_store
+from h5zarr.translating import translate
+from tests.s3 import s3_server
+
+s3fs = pytest.importorskip("s3fs")
+pytest.importorskip("moto.server")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:datetime.datetime.utcnow:DeprecationWarning", "ignore:unclosed:ResourceWarning"
+)
+
+VALUES = np.arange(600 * 16384, dtype="<i2").reshape(600, 16384)
+URL = "s3://bucket/some dir/file%20#1.h5"
+
+
+@pytest.fixture(scope="module")
+def options() -> Iterator[dict[str, Any]]:
+    with s3_server() as started:
+        yield started
+
+
+@pytest.fixture
+def bucket(options: dict[str, Any], tmp_path: Path) -> Any:
+    """A bucket with a file of 20 MB, more than is read whole."""
+    path = tmp_path / "file.h5"
+    with h5py.File(path, "w") as made:
+        made.create_dataset("v", data=VALUES, chunks=(1, 16384))
+    filesystem = s3fs.S3FileSystem(**options)
+    if not filesystem.exists("bucket"):
+        filesystem.mkdir("bucket")
+    filesystem.put_file(str(path), URL)
+    return filesystem
+
+
+def test_a_file_in_a_bucket_is_read_with_and_without_references(bucket: Any, options: dict[str, Any]) -> None:
+    translate(URL, "s3://bucket/refs.json", storage_options=options, output_options=options)
+    for url in (URL, "s3://bucket/refs.json"):
+        store = open_store(url, storage_options=options)
+        assert np.array_equal(zarr.open_group(store, mode="r")["v"][5:40, ::7], VALUES[5:40, ::7])
+        store.close()
+
+
+def test_options_may_be_given_by_protocol(bucket: Any, options: dict[str, Any], tmp_path: Path) -> None:
+    translate(URL, tmp_path / "refs.json", storage_options=options)
+    store = open_store(tmp_path / "refs.json", storage_options={"s3": options, "https": {}})
+    assert np.array_equal(zarr.open_group(store, mode="r")["v"][7], VALUES[7])
+
+
+def test_an_object_that_was_replaced_is_noticed(bucket: Any, options: dict[str, Any], tmp_path: Path) -> None:
+    translate(URL, tmp_path / "refs.json", storage_options=options)
+    size = bucket.info(URL)["size"]
+    bucket.pipe_file(URL, bytes(size))
+    store = open_store(tmp_path / "refs.json", storage_options=options)
+    with pytest.raises(SourceChanged, match="ETag"):
+        zarr.open_group(store, mode="r")["v"][0]
+
+
+def test_a_missing_object_and_wrong_options_say_what_to_check(options: dict[str, Any]) -> None:
+    with pytest.raises(SourceError, match="there is no such file"):
+        open_store("s3://bucket/no.json", storage_options=options)
+    with pytest.raises(SourceError, match="storage options are not valid"):
+        open_store("s3://bucket/no.json", storage_options={"nonsense": 1})

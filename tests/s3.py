@@ -1,0 +1,27 @@
+"""An S3 server on the loopback, on a free port, for as long as a `with` block lasts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from typing import Any
+
+KEYS = {"key": "test", "secret": "test"}
+
+
+@contextmanager
+def s3_server() -> Iterator[dict[str, Any]]:
+    """Start a server without buckets; yield the storage options with which s3fs reaches it."""
+    from moto.server import ThreadedMotoServer  # not at the top: most tests need no server
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    with redirect_stdout(StringIO()):
+        server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield {"endpoint_url": f"http://{host}:{port}", **KEYS}
+    finally:
+        server.stop()
