@@ -98,13 +98,28 @@ class StoredEnumeration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttributeNotes:
+    """What the file says of the attributes of an object and their values do not tell.
+
+    `foreign` are those of types that netCDF does not know; `padded` has the size of those that are fixed text, filled
+    up with blanks that are not in the values.
+    """
+
+    foreign: tuple[str, ...] = ()
+    padded: tuple[tuple[str, int], ...] = ()
+
+
+NO_NOTES = AttributeNotes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredForm:
     """What the file says of a variable and a Zarr array does not tell.
 
     `chunk_shape` is None where the values are not in chunks. The rest concerns elements, where those of the variable's
     type are others than the file's: `number` is numpy's type for numbers of odd precision and for booleans, `members`
     are the names of a record that is shown as a complex number or with its gaps, `padding` is what fixed text was
-    filled up with and lost. `foreign` are the attributes of types that netCDF does not know.
+    filled up with and lost.
     """
 
     chunk_shape: tuple[int, ...] | None = None
@@ -113,7 +128,7 @@ class StoredForm:
     enumeration: StoredEnumeration | None = None
     members: tuple[str, ...] = ()
     padding: str = ""
-    foreign: tuple[str, ...] = ()
+    notes: AttributeNotes = NO_NOTES
 
 
 AttributeValue: TypeAlias = str | npt.NDArray[Any] | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"]
@@ -140,12 +155,12 @@ class Variable:
 class TreeGroup:
     """A group. `unlimited` are those of its own dimensions, also without a variable, that may grow.
 
-    `is_classic` says that the format has neither chunks nor filters; `foreign` is as in `StoredForm`.
+    `is_classic` says that the format has neither chunks nor filters.
     """
 
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
     unlimited: tuple[str, ...] = ()
-    foreign: tuple[str, ...] = ()
+    notes: AttributeNotes = NO_NOTES
     is_classic: bool = False
 
 

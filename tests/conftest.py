@@ -14,6 +14,7 @@ settings.load_profile("h5zarr")
 SECTIONS = {
     "hdf5/test_oracle.py": "agreement with h5py",
     "roundtrip/test_values.py": "datasets through zarr, compared with h5py",
+    "engine/test_identity.py": "variables through the engine, compared with xarray's netCDF engine",
     "roundtrip/test_xarray.py": "variables through xarray, compared with its netCDF engine",
 }
 

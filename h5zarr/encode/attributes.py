@@ -45,10 +45,15 @@ def _encode_part(value: AttributeValue) -> Json:
     return [encoded] if isinstance(value, np.ndarray) and value.shape == (1,) else encoded
 
 
-def attribute_type(value: AttributeValue) -> str | None:
-    """Return the numpy type of an attribute where its JSON form does not tell it; None where it does, or has none."""
+def attribute_type(value: AttributeValue) -> Json | None:
+    """Return the numpy type of an attribute where its JSON form does not tell it; None where it does, or has none.
+
+    That of records is a list of [name, type] for each member.
+    """
+    if isinstance(value, Mapping):
+        return _members(value)
     if not isinstance(value, np.ndarray):
-        return None
+        return _members(value[0]) if value and isinstance(value[0], Mapping) else None
     name = _type_name(value.dtype)
     return None if name in _SELF_EVIDENT and value.size else name
 
@@ -56,6 +61,14 @@ def attribute_type(value: AttributeValue) -> str | None:
 def number_type(value: AttributeValue) -> str | None:
     """Return the numpy type of an attribute that is numbers; None for any other."""
     return _type_name(value.dtype) if isinstance(value, np.ndarray) else None
+
+
+def _members(record: Mapping[str, AttributeValue]) -> Json | None:
+    """Return the types of a record's members, if each is a number."""
+    kinds = [
+        [name, number_type(part)] for name, part in record.items() if isinstance(part, np.ndarray) and not part.ndim
+    ]
+    return kinds if len(kinds) == len(record) and all(kind is not None for _, kind in kinds) else None
 
 
 @lru_cache(maxsize=256)

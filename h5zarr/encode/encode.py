@@ -102,6 +102,8 @@ class Encoding:
             if name == FILL_VALUE:
                 try:
                     attributes[name] = encode_missing(value, variable.dtype, variable.attributes.get("_Unsigned"))
+                    if number_type(value) != variable.dtype.name:
+                        types[name] = _keep(value)
                 except NotAFillValue as error:
                     types[name] = self._warn_dropped(path, value, variable, error)
             else:
@@ -117,7 +119,12 @@ class Encoding:
         shown = encode_attribute(value)
         message = f"{FILL_VALUE} {shown!r} of a variable of type {describe(variable.dtype)} is left out: {error}"
         self._warnings.append(Problem(path, "fill value", message, "Mask these values yourself, if the data need it."))
-        return {"value": shown, "type": number_type(value) or "text"}
+        return _keep(value)
+
+
+def _keep(value: AttributeValue) -> Json:
+    """Return what the record of types says of a `_FillValue` that does not stand among the attributes as it is."""
+    return {"value": encode_attribute(value), "type": number_type(value) or "text"}
 
 
 def is_coordinate(path: str, variable: Variable) -> bool:

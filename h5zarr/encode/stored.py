@@ -5,6 +5,7 @@
 | `classic`       | true: the format has neither chunks nor filters, and its byte order is nobody's business       |
 | `unlimited`     | the names of the group's own dimensions that may grow                                           |
 | `foreign`       | the names of attributes whose types netCDF does not know; of the group, or of a variable         |
+| `padded`        | the size of attributes that are text filled up with blanks; of the group, or of a variable       |
 | `variables`     | by name, what is not as usual: a variable without an entry is contiguous, and of Zarr's type      |
 | – `chunks`      | the shape of a chunk                                                                            |
 | – `filters`     | the filters in the order of writing: [number, [client data]]                                    |
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from h5zarr.hierarchy import Json
-from h5zarr.tree import StoredForm, TreeGroup
+from h5zarr.tree import AttributeNotes, StoredForm, TreeGroup
 
 
 def encode_stored(group: TreeGroup, forms: Mapping[str, StoredForm] | None) -> Json | None:
@@ -31,8 +32,7 @@ def encode_stored(group: TreeGroup, forms: Mapping[str, StoredForm] | None) -> J
         record["classic"] = True
     if group.unlimited:
         record["unlimited"] = list(group.unlimited)
-    if group.foreign:
-        record["foreign"] = list(group.foreign)
+    record |= _encode_notes(group.notes)
     variables = {name: form for name, one in (forms or {}).items() if (form := _encode_form(one))}
     if variables:
         record["variables"] = variables
@@ -53,6 +53,13 @@ def _encode_form(form: StoredForm) -> dict[str, Json]:
         encoded["members"] = list(form.members)
     if form.padding:
         encoded["padding"] = form.padding
-    if form.foreign:
-        encoded["foreign"] = list(form.foreign)
+    return encoded | _encode_notes(form.notes)
+
+
+def _encode_notes(notes: AttributeNotes) -> dict[str, Json]:
+    encoded: dict[str, Json] = {}
+    if notes.foreign:
+        encoded["foreign"] = list(notes.foreign)
+    if notes.padded:
+        encoded["padded"] = dict(notes.padded)
     return encoded

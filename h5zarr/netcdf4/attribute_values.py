@@ -31,11 +31,11 @@ _TEXTS = (String, VariableLengthString)
 
 
 def interpret_attribute(attribute: Attribute, file: H5File) -> AttributeValue:
-    """Return the value of an attribute; "" or an empty array where its dataspace is null."""
+    """Return the value of an attribute; "", an empty list or array where its dataspace is null, as netCDF4 does."""
     datatype, values = attribute.datatype, attribute.value
     if isinstance(datatype, _TEXTS):
         if values is None:
-            return ""
+            return "" if isinstance(datatype, String) else []
         if values.size == 1:
             return _text(values.item())
     elif values is None:

@@ -38,7 +38,7 @@ def interpret_file(file: H5File, naming: Naming, urls: Sequence[str], elsewhere:
         nodes[group.path] = TreeGroup(
             attributes=_attributes(group.attributes, file),
             unlimited=tuple([one.name for one in group.dimensions if one.unlimited]),
-            foreign=group.foreign,
+            notes=group.notes,
         )
         for named in group.variables:
             try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from h5zarr.errors import Problem
 from h5zarr.hdf5.model import Attribute, Dataset, H5File
+from h5zarr.tree import NO_NOTES, AttributeNotes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,9 +34,8 @@ class NamedVariable:
     """A dataset at one of its paths. `file` holds it: another one than was asked for behind an external link.
 
     There is one dimension name for each axis of the dataspace; `shape` has the logical lengths of these dimensions, so
-    along an unlimited one it may be longer than the dataset. `attributes` are those that a netCDF user sees, and
-    `foreign` the names of those among them whose types netCDF does not know. `type_name` is netCDF's name for an
-    enumeration.
+    along an unlimited one it may be longer than the dataset. `attributes` are those that a netCDF user sees, or
+    would see if netCDF knew their types. `type_name` is netCDF's name for an enumeration.
     """
 
     path: str
@@ -44,7 +44,7 @@ class NamedVariable:
     dimensions: tuple[str, ...]
     shape: tuple[int, ...]
     attributes: Mapping[str, Attribute]
-    foreign: tuple[str, ...] = ()
+    notes: AttributeNotes = NO_NOTES
     type_name: str | None = None
 
 
@@ -56,7 +56,7 @@ class NamedGroup:
     attributes: Mapping[str, Attribute]
     variables: tuple[NamedVariable, ...]
     dimensions: tuple[Dimension, ...]
-    foreign: tuple[str, ...] = ()
+    notes: AttributeNotes = NO_NOTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from h5zarr.hdf5.datatype import FixedPoint, Padding, String, VariableLengthString
 from h5zarr.hdf5.model import Attribute, H5File
 from h5zarr.netcdf4.dimensions import Axes, Dimensions, Draft, Inside
 from h5zarr.netcdf4.hidden import visible_on_dataset, visible_on_group
@@ -12,6 +13,7 @@ from h5zarr.netcdf4.model import Dimension, NamedGroup, NamedVariable, Naming
 from h5zarr.netcdf4.repair import settle
 from h5zarr.netcdf4.types import KnownTypes
 from h5zarr.netcdf4.walk import Place, walk
+from h5zarr.tree import NO_NOTES, AttributeNotes
 
 _NO_OTHERS: Others = {}
 
@@ -37,7 +39,7 @@ def _group(place: Place, dimensions: Dimensions) -> NamedGroup:
         attributes=attributes,
         variables=_variables(place, inside, dimensions.types),
         dimensions=tuple([_dimension(found) for found in shown.values()]),
-        foreign=_foreign(attributes, dimensions.types),
+        notes=_notes(attributes, dimensions.types),
     )
 
 
@@ -64,14 +66,26 @@ def _variable(axes: Axes, place: Place, taken: set[str], types: KnownTypes) -> N
         dimensions=tuple([one.name for one in found]),
         shape=tuple([one.length for one in found]),
         attributes=attributes,
-        foreign=_foreign(attributes, types),
+        notes=_notes(attributes, types),
         type_name=axes.type_name,
     )
 
 
-def _foreign(attributes: Mapping[str, Attribute], types: KnownTypes) -> tuple[str, ...]:
-    """Return the names of attributes that netCDF-C leaves out, because it does not know their types."""
-    return tuple([name for name, one in attributes.items() if not types.knows(one.datatype)])
+def _notes(attributes: Mapping[str, Attribute], types: KnownTypes) -> AttributeNotes:
+    """Return which attributes netCDF-C leaves out, because it does not know their types, and which were padded."""
+    foreign, padded = [], []
+    for name, one in attributes.items():
+        datatype = one.datatype
+        if isinstance(datatype, FixedPoint | VariableLengthString):  # the most common, and nothing to note
+            continue
+        if isinstance(datatype, String):
+            if datatype.padding is Padding.SPACE_PADDED:
+                padded.append((name, datatype.nbytes))
+        elif not types.knows(datatype):
+            foreign.append(name)
+    if not foreign and not padded:
+        return NO_NOTES
+    return AttributeNotes(foreign=tuple(foreign), padded=tuple(padded))
 
 
 def _dimension(draft: Draft) -> Dimension:

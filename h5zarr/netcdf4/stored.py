@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from h5zarr.hdf5.datatype import ByteOrder, Compound, Datatype, Enumeration, FixedPoint, Padding, String
+from h5zarr.hdf5.datatype import ByteOrder, Compound, Datatype, Enumeration, FixedPoint, FloatingPoint, Padding, String
 from h5zarr.hdf5.model import ChunkedLayout
 from h5zarr.netcdf4.elements import ElementForm
 from h5zarr.netcdf4.model import NamedVariable
@@ -22,21 +22,23 @@ def interpret_stored(named: NamedVariable, form: ElementForm) -> StoredForm:
         enumeration=_enumeration(datatype, named.type_name),
         members=_members(datatype, form),
         padding=_BLANK if isinstance(datatype, String) and datatype.padding is Padding.SPACE_PADDED else "",
-        foreign=named.foreign,
+        notes=named.notes,
     )
 
 
 def _number(datatype: Datatype, form: ElementForm) -> str | None:
-    """Return the smallest integer type of the file's byte order, where the form's is larger or of another order.
+    """Return the smallest type of the file's byte order, where the form's is larger or of another order.
 
-    So HDF5 chooses a type for numbers of odd precision. Booleans were integers of one byte.
+    So HDF5 chooses a type for integers of odd precision. Booleans were integers of one byte.
     """
     if isinstance(datatype, Enumeration):
         datatype = datatype.base
         if form.dtype.kind == "b" and isinstance(datatype, FixedPoint):
             return "int8" if datatype.signed else "uint8"
-    if form.is_plain or not isinstance(datatype, FixedPoint):
+    if form.is_plain or not isinstance(datatype, FixedPoint | FloatingPoint):
         return None
+    if isinstance(datatype, FloatingPoint):
+        return form.dtype.newbyteorder(">").str if datatype.order is ByteOrder.BIG else None
     width = next(width for width in (1, 2, 4, 8) if 8 * width >= datatype.precision)
     order = ">" if datatype.order is ByteOrder.BIG and width > 1 else "<"
     found = f"{order}{'i' if datatype.signed else 'u'}{width}"

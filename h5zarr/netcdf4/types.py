@@ -55,7 +55,7 @@ class KnownTypes:
         """Return True for the type of an attribute that netCDF-C shows, once it has read the whole file."""
         if isinstance(datatype, FixedPoint | String | VariableLengthString):
             return True
-        return self._has_name(datatype)
+        return not isinstance(datatype, Array | Bitfield | Complex) and self._has_name(datatype)
 
     def name_of(self, datatype: Datatype) -> str:
         """Return what netCDF-C calls a type that it has learned: by its path's end, or by a number if it has none."""

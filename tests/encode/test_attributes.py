@@ -63,7 +63,11 @@ def test_nan_and_infinities_survive() -> None:
         (np.array([], "<f8"), "float64"),
         ("text", None),
         (["a"], None),
-        ({"a": np.array(1, "i1")}, None),
+        ([], None),
+        ({"a": np.array(1, "i1"), "b": np.array(1.5)}, [["a", "int8"], ["b", "float64"]]),
+        ([{"a": np.array(1, "i1")}, {"a": np.array(2, "i1")}], [["a", "int8"]]),
+        ({"a": "text"}, None),
+        ({"a": np.array([1, 2])}, None),
     ],
 )
 def test_the_type_is_told_where_json_does_not_tell_it(value: Any, expected: str | None) -> None:

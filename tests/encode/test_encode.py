@@ -79,3 +79,11 @@ def test_nodes_keep_the_order_of_the_tree() -> None:
 def test_a_coordinate_has_one_axis_of_its_own_name() -> None:
     assert is_coordinate("/g/x", stored(1, 4, name="x"))
     assert not is_coordinate("/g/y", stored(1, 4, name="x"))
+
+
+def test_a_fill_value_of_another_type_is_kept_in_the_record_of_types() -> None:
+    same, other = scalar("<f4", _FillValue=np.array(1e20, ">f4")), scalar("<f4", _FillValue=np.array(1e20))
+    hierarchy, _ = encode({"/same": same, "/other": other})
+    assert hierarchy.nodes["/"].attributes == {
+        "_nc_attribute_types": {"other": {"_FillValue": {"value": 1e20, "type": "float64"}}}
+    }

@@ -16,7 +16,7 @@ from h5zarr.encode.encode import STORED
 from h5zarr.encode.stored import encode_stored
 from h5zarr.selecting import Selection
 from h5zarr.translating import Options, Translation, translate
-from h5zarr.tree import StoredEnumeration, StoredForm, TreeGroup
+from h5zarr.tree import AttributeNotes, StoredEnumeration, StoredForm, TreeGroup
 from tests.encode.trees import encode, scalar
 from tests.refs.hierarchies import open_store
 from tests.roundtrip.reading import written
@@ -38,7 +38,8 @@ class Shuffle:
         ({"number": ">u2"}, {"number": ">u2"}),
         ({"members": ("r", "i")}, {"members": ["r", "i"]}),
         ({"padding": " "}, {"padding": " "}),
-        ({"foreign": ("box",)}, {"foreign": ["box"]}),
+        ({"notes": AttributeNotes(foreign=("box",))}, {"foreign": ["box"]}),
+        ({"notes": AttributeNotes(padded=(("units", 5),))}, {"padded": {"units": 5}}),
         (
             {"enumeration": StoredEnumeration(name="flag", members=(("no", 0), ("yes", 1)))},
             {"enumeration": {"name": "flag", "members": {"no": 0, "yes": 1}}},
@@ -55,7 +56,7 @@ def test_what_is_as_usual_is_not_mentioned_but_that_much_is_known() -> None:
 
 
 def test_a_group_tells_what_concerns_it() -> None:
-    group = TreeGroup(unlimited=("time",), foreign=("box",), is_classic=True)
+    group = TreeGroup(unlimited=("time",), notes=AttributeNotes(foreign=("box",)), is_classic=True)
     assert encode_stored(group, None) == {"classic": True, "unlimited": ["time"], "foreign": ["box"]}
 
 

@@ -38,6 +38,7 @@ def value(file: h5py.File) -> Any:
         (np.array([["a", "b"], ["c", "d"]], h5py.string_dtype()), [["a", "b"], ["c", "d"]]),
         ("", ""),
         (h5py.Empty("S3"), ""),
+        (h5py.Empty(h5py.string_dtype()), []),
         (np.array([], h5py.string_dtype()), []),
     ],
 )

@@ -154,7 +154,7 @@ def test_attributes_of_types_that_netcdf_does_not_know_are_foreign(tmp_path: Pat
     with netCDF4.Dataset(path) as theirs:
         for name, shown in {"/": theirs, "/group": theirs["group"], "/v": theirs["v"]}.items():
             node = tree.nodes[name]
-            foreign = node.foreign if isinstance(node, TreeGroup) else stored(tree, name).foreign
+            foreign = (node if isinstance(node, TreeGroup) else stored(tree, name)).notes.foreign
             assert sorted(foreign) == ["flag", "half", "pair", "target"]
             assert sorted(node.attributes.keys() - set(foreign)) == sorted(shown.ncattrs())
 
@@ -173,3 +173,15 @@ def test_dimensions_that_may_grow_are_told_by_the_group_that_has_them(tmp_path: 
         ("/", ("bare",)),
         ("/g", ("time",)),
     ]
+
+
+def test_attributes_that_are_filled_up_with_blanks_are_told_with_their_size(tmp_path: Path) -> None:
+    path = tmp_path / "padded.h5"
+    with h5py.File(path, "w") as file:
+        for place in (file, file.create_dataset("v", data=[1.0])):
+            for name, padding in {"blanks": h5t.STR_SPACEPAD, "nuls": h5t.STR_NULLPAD}.items():
+                h5py.h5a.create(place.id, name.encode(), text(7, padding), h5py.h5s.create(h5py.h5s.SCALAR))
+    tree = tree_of(path)
+    root = tree.nodes["/"]
+    assert isinstance(root, TreeGroup)
+    assert root.notes.padded == stored(tree, "/v").notes.padded == (("blanks", 7),)

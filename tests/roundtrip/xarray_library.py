@@ -16,8 +16,8 @@ SECONDS = 30
 class Engine:
     """The engine, which opens files for the tests."""
 
-    def __init__(self) -> None:
-        self._worker = Worker("tests.roundtrip.xarray_worker", SECONDS)
+    def __init__(self, module: str = "tests.roundtrip.xarray_worker") -> None:
+        self._worker = Worker(module, SECONDS)
 
     def show(self, path: Path) -> dict[str, Any] | str:
         """Return what the engine shows of each group, raw and decoded; or why it shows nothing."""

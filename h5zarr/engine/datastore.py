@@ -1,0 +1,115 @@
+"""A group of a hierarchy as a data store of xarray, which shows what its netCDF engine shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from xarray.backends.common import AbstractDataStore, BackendArray
+from xarray.core import indexing
+from xarray.core.variable import Variable
+
+from h5zarr.encode.encode import STORED, TYPES
+from h5zarr.engine.attributes import FILL_VALUE, HIDDEN, restore_attributes, restore_fill
+from h5zarr.engine.elements import Presentation, choose_presentation, present
+from h5zarr.engine.encoding import netcdf_encoding
+from h5zarr.engine.record import GroupRecord, decode_record
+from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
+from h5zarr.tree import NO_NOTES, AttributeNotes, StoredForm
+
+_OWN = frozenset({TYPES, STORED})
+_IN_ENCODING = "least_significant_digit"  # xarray's netCDF engine takes this attribute for encoding
+
+
+class ArrayValues(Protocol):
+    """The values of an array, as Zarr's metadata describe them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> Any: ...
+
+    def __getitem__(self, key: tuple[int | slice | npt.NDArray[Any], ...]) -> Any:
+        """Return a part: along each axis one element, a slice of positive step, or some elements by number."""
+        ...
+
+
+Read: TypeAlias = Callable[[str], ArrayValues]
+
+
+class HierarchyDataStore(AbstractDataStore):
+    """One group of a hierarchy. `read` gives the values of the array at a path; `source` is the file's path or URL."""
+
+    def __init__(self, hierarchy: Hierarchy, group: str, read: Read, source: str) -> None:
+        self._hierarchy = hierarchy
+        self._path = "/" + group.strip("/")
+        self._read, self._source = read, source
+        node = hierarchy.nodes.get(self._path)
+        if not isinstance(node, GroupNode):
+            raise OSError(f"group not found: {self._path}")
+        self._node = node
+        self._types: Mapping[str, Any] = node.attributes.get(TYPES, {})
+        self._record: GroupRecord | None = decode_record(node.attributes.get(STORED))
+
+    @property
+    def _is_classic(self) -> bool:
+        return self._record is not None and self._record.is_classic
+
+    def get_variables(self) -> dict[str, Variable]:
+        prefix = self._path.rstrip("/") + "/"
+        return {
+            name: self._open_variable(path, name, node)
+            for path, node in self._hierarchy.nodes.items()
+            if isinstance(node, ArrayNode) and path.startswith(prefix) and "/" not in (name := path[len(prefix) :])
+        }
+
+    def get_attrs(self) -> dict[str, Any]:
+        notes = self._record.notes if self._record is not None else NO_NOTES
+        hidden = self._hidden() | _OWN | set(notes.foreign)
+        return restore_attributes(self._node.attributes, self._types.get("", {}), hidden, dict(notes.padded))
+
+    def get_dimensions(self) -> dict[str, int]:
+        """Return the lengths of the dimensions that variables of this group have."""
+        return {str(name): n for one in self.get_variables().values() for name, n in one.sizes.items()}
+
+    def get_encoding(self) -> dict[str, Any]:
+        return {"unlimited_dims": set(self._record.unlimited if self._record is not None else ())}
+
+    def _hidden(self) -> frozenset[str]:
+        return frozenset() if self._is_classic else HIDDEN
+
+    def _open_variable(self, path: str, name: str, array: ArrayNode) -> Variable:
+        form = self._record.form_of(name) if self._record is not None else None
+        presentation = choose_presentation(array, form or StoredForm(), is_classic=self._is_classic)
+        notes = form.notes if form is not None else NO_NOTES
+        attributes = self._attributes(name, array.attributes, notes, presentation)
+        encoding = netcdf_encoding(array, form, presentation, self._source, is_classic=self._is_classic)
+        if _IN_ENCODING in attributes:
+            encoding[_IN_ENCODING] = attributes.pop(_IN_ENCODING)
+        shown = _ShownArray(array.shape, presentation, lambda: self._read(path))
+        return Variable(array.dimension_names, indexing.LazilyIndexedArray(shown), attributes, encoding)
+
+    def _attributes(
+        self, name: str, attributes: Mapping[str, Json], notes: AttributeNotes, presentation: Presentation
+    ) -> dict[str, Any]:
+        types = self._types.get(name, {})
+        hidden = self._hidden() | set(notes.foreign)
+        fill = {} if FILL_VALUE in hidden else restore_fill(attributes, types, presentation.dtype)
+        return restore_attributes(attributes, types, hidden, dict(notes.padded)) | fill
+
+
+class _ShownArray(BackendArray):
+    """The values of a variable as netCDF4 shows them, read when they are asked for."""
+
+    def __init__(self, shape: tuple[int, ...], presentation: Presentation, find: Callable[[], ArrayValues]) -> None:
+        self.shape, self.dtype = shape, presentation.dtype
+        self._presentation, self._find = presentation, find
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> npt.NDArray[Any]:
+        return present(np.asarray(self._find()[key]), self._presentation)

@@ -1,0 +1,151 @@
+"""Elements: from those that Zarr gives to those that netCDF4 gives, and the type to announce before any are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import Unrepresentable
+from h5zarr.hierarchy import ArrayNode, Json
+from h5zarr.tree import StoredForm
+
+_TIMES = {"numpy.datetime64": "M8", "numpy.timedelta64": "m8"}
+_TEXT = np.dtype("O", metadata={"element_type": str})  # so xarray marks text of any length
+
+
+class Change(Enum):
+    """What is done to values: the first two do not look at them."""
+
+    CAST = "to another type of the same meaning"
+    PAIR = "complex numbers to records of two"
+    MEMBERS = "records to those of some members"
+    FIXED_TEXT = "bytes to text"
+    TEXT = "text to objects"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presentation:
+    """How elements are shown. `dtype` is that of the values, `in_encoding` what xarray notes as the type on disk.
+
+    `padding` fills up text of fixed length, to `nbytes`.
+    """
+
+    dtype: np.dtype[Any]
+    in_encoding: Any
+    change: Change = Change.CAST
+    padding: str = ""
+    nbytes: int = 0
+
+
+def choose_presentation(array: ArrayNode, form: StoredForm, *, is_classic: bool = False) -> Presentation:
+    """Return how netCDF4 shows the elements of an array that is stored in some form.
+
+    It shows numbers of an HDF5 file in the byte order of the file, all others in the machine's.
+    """
+    dtype = stored_dtype(array)
+    if is_classic:
+        dtype = dtype.newbyteorder("=")
+    if form.enumeration is not None:
+        return _enumeration(np.dtype(form.number) if form.number is not None else dtype, form)
+    if form.number is not None:
+        return _plain(np.dtype(form.number))
+    if dtype.kind == "O":
+        return Presentation(dtype=_TEXT, in_encoding=str, change=Change.TEXT)
+    if dtype.kind == "S" and dtype.itemsize > 1:
+        return Presentation(
+            dtype=_TEXT, in_encoding=str, change=Change.FIXED_TEXT, padding=form.padding, nbytes=dtype.itemsize
+        )
+    if dtype.kind == "c" and form.members:
+        part = np.dtype(f"f{dtype.itemsize // 2}")
+        return _plain(_aligned(dict.fromkeys(form.members, part)), Change.PAIR)
+    if dtype.names is not None and dtype.fields is not None:
+        fields = {name: dtype.fields[name][0] for name in form.members or dtype.names}
+        return _plain(_aligned(fields), Change.MEMBERS)
+    return _plain(dtype)
+
+
+def _plain(dtype: np.dtype[Any], change: Change = Change.CAST) -> Presentation:
+    return Presentation(dtype=dtype, in_encoding=dtype, change=change)
+
+
+def _enumeration(dtype: np.dtype[Any], form: StoredForm) -> Presentation:
+    assert form.enumeration is not None
+    native = dtype.newbyteorder("=")
+    notes = {"enum": dict(form.enumeration.members), "enum_name": form.enumeration.name}
+    return Presentation(dtype=native, in_encoding=np.dtype(native, metadata=notes))
+
+
+def _aligned(fields: Mapping[str, np.dtype[Any]]) -> np.dtype[Any]:
+    """Return a record whose members lie as a C compiler puts them, which is how netCDF4 asks for records."""
+    formats = [one.newbyteorder("=") for one in fields.values()]
+    return np.dtype({"names": list(fields), "formats": formats}, align=True)
+
+
+def present(values: npt.NDArray[Any], presentation: Presentation) -> npt.NDArray[Any]:
+    """Return values as netCDF4 gives them. A single text is numpy's, as there: not an object."""
+    dtype = presentation.dtype
+    match presentation.change:
+        case Change.CAST:
+            return values.astype(dtype, copy=False)
+        case Change.PAIR:
+            shown, (first, second) = np.zeros(values.shape, dtype), dtype.names or ()
+            shown[first], shown[second] = values.real, values.imag
+            return shown
+        case Change.MEMBERS:
+            shown = np.zeros(values.shape, dtype)
+            for name in dtype.names or ():
+                shown[name] = values[name]
+            return shown
+        case Change.FIXED_TEXT:
+            texts = [_text(one, presentation) for one in values.reshape(-1).tolist()]
+        case Change.TEXT:
+            texts = [str(one) for one in values.reshape(-1).tolist()]
+    if values.ndim == 0:
+        return np.asarray(texts[0])
+    objects = np.empty(len(texts), object)
+    objects[:] = texts
+    return objects.reshape(values.shape)
+
+
+def _text(stored: bytes, presentation: Presentation) -> str:
+    """Return a text that ends at its first NUL; what is not UTF-8 is taken for Latin-1, where netCDF4 fails."""
+    if presentation.padding and b"\0" not in stored:
+        stored = stored.ljust(presentation.nbytes, presentation.padding.encode())
+    stored = stored.partition(b"\0")[0]
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored.decode("latin-1")
+
+
+def stored_dtype(array: ArrayNode) -> np.dtype[Any]:
+    """Return numpy's type for the elements of a Zarr array, in the byte order of its chunks."""
+    return _decode_dtype(array.data_type).newbyteorder(_byte_order(array))
+
+
+def _byte_order(array: ArrayNode) -> Any:
+    for codec in array.codecs:
+        if isinstance(codec, Mapping) and codec.get("name") == "bytes":
+            return ">" if codec.get("configuration", {}).get("endian") == "big" else "<"
+    return "="
+
+
+def _decode_dtype(data_type: Json) -> np.dtype[Any]:
+    if isinstance(data_type, str):
+        return np.dtype(object) if data_type == "string" else np.dtype(data_type)
+    name, settings = data_type["name"], data_type.get("configuration", {})
+    if name == "null_terminated_bytes":
+        return np.dtype(f"S{settings['length_bytes']}")
+    if name == "raw_bytes":
+        return np.dtype(f"V{settings['length_bytes']}")
+    if name == "structured":
+        return np.dtype([(field, _decode_dtype(kind)) for field, kind in settings["fields"]])
+    if name in _TIMES:
+        scale, unit = settings["scale_factor"], settings["unit"]
+        return np.dtype(f"{_TIMES[name]}[{scale}{unit}]")
+    raise Unrepresentable(f"no numpy type is known for Zarr's {name}")

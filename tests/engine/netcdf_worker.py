@@ -1,0 +1,74 @@
+"""Tells what xarray's netCDF engine shows of a file: a path comes in on a line, the name of a pickled answer goes out.
+
+It runs in a process of its own, because the netCDF library does not survive every file, and forks one for each, because
+starting takes a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import netCDF4
+import xarray as xr
+from xarray.backends import NetCDF4DataStore
+
+from tests.collections_of_files import SAMPLES
+from tests.engine.view import show_both
+
+MOST_GROUPS = 40
+SECONDS = 20
+
+
+def describe(path: str) -> dict[str, Any] | str:
+    """Return what is shown of each group, raw and decoded; or why the library does not open the file."""
+    try:
+        with netCDF4.Dataset(path) as file:
+            groups = list(_walk(file))
+            some = groups[:: -(-len(groups) // MOST_GROUPS)]
+            return {one.path: show_both(partial(xr.open_dataset, NetCDF4DataStore(one))) for one in some}
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _walk(group: Any) -> Iterator[Any]:
+    yield group
+    for child in group.groups.values():
+        yield from _walk(child)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    for name in ("ocean.nc", "sizes_4_4_latest.h5"):  # so that all is imported, and need not be again for each file
+        describe(str(SAMPLES / name))
+    for line in sys.stdin:
+        path, answer = json.loads(line)
+        if (child := os.fork()) == 0:
+            signal.alarm(SECONDS)
+            _answer(path, answer)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            _dump("the library crashed or did not end", answer)
+        print(answer, flush=True)
+
+
+def _answer(path: str, answer: str) -> None:
+    os.chdir(os.path.dirname(path))
+    _dump(describe(path), answer)
+
+
+def _dump(shown: dict[str, Any] | str, answer: str) -> None:
+    with open(answer, "wb") as file:
+        pickle.dump(shown, file)
+
+
+if __name__ == "__main__":
+    main()
