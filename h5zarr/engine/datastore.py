@@ -41,9 +41,15 @@ Read: TypeAlias = Callable[[str], ArrayValues]
 
 
 class HierarchyDataStore(AbstractDataStore):
-    """One group of a hierarchy. `read` gives the values of the array at a path; `source` is the file's path or URL."""
+    """One group of a hierarchy. `read` gives the values of the array at a path; `source` is the file's path or URL.
 
-    def __init__(self, hierarchy: Hierarchy, group: str, read: Read, source: str) -> None:
+    `close` is called when the data store is closed.
+    """
+
+    def __init__(
+        self, hierarchy: Hierarchy, group: str, read: Read, source: str, close: Callable[[], None] | None = None
+    ) -> None:
+        self._close = close
         self._hierarchy = hierarchy
         self._path = "/" + group.strip("/")
         self._read, self._source = read, source
@@ -78,6 +84,10 @@ class HierarchyDataStore(AbstractDataStore):
     def get_encoding(self) -> dict[str, Any]:
         return {"unlimited_dims": set(self._record.unlimited if self._record is not None else ())}
 
+    def close(self) -> None:
+        if self._close is not None:
+            self._close()
+
     def _hidden(self) -> frozenset[str]:
         return frozenset() if self._is_classic else HIDDEN
 
@@ -89,7 +99,7 @@ class HierarchyDataStore(AbstractDataStore):
         encoding = netcdf_encoding(array, form, presentation, self._source, is_classic=self._is_classic)
         if _IN_ENCODING in attributes:
             encoding[_IN_ENCODING] = attributes.pop(_IN_ENCODING)
-        shown = _ShownArray(array.shape, presentation, lambda: self._read(path))
+        shown = _ShownArray(array.shape, presentation, self._read(path))
         return Variable(array.dimension_names, indexing.LazilyIndexedArray(shown), attributes, encoding)
 
     def _attributes(
@@ -104,12 +114,12 @@ class HierarchyDataStore(AbstractDataStore):
 class _ShownArray(BackendArray):
     """The values of a variable as netCDF4 shows them, read when they are asked for."""
 
-    def __init__(self, shape: tuple[int, ...], presentation: Presentation, find: Callable[[], ArrayValues]) -> None:
+    def __init__(self, shape: tuple[int, ...], presentation: Presentation, values: ArrayValues) -> None:
         self.shape, self.dtype = shape, presentation.dtype
-        self._presentation, self._find = presentation, find
+        self._presentation, self._values = presentation, values
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> npt.NDArray[Any]:
-        return present(np.asarray(self._find()[key]), self._presentation)
+        return present(np.asarray(self._values[key]), self._presentation)

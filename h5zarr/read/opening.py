@@ -26,9 +26,13 @@ _REFERENCE_SUFFIXES = (".json", ".json.gz", ".json.zst")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Opened:
-    """A hierarchy and the files that its chunks are in. `url` is what was opened, safe to show."""
+    """A hierarchy and the files that its chunks are in.
+
+    `url` is what was opened, safe to show; `source` is the file that it is a view of.
+    """
 
     url: str
+    source: str
     hierarchy: Hierarchy
     sources: Sources
 
@@ -70,7 +74,16 @@ def _open_references(url: str, content: bytes, sources: Sources, verify: bool) -
     references = decode_references(content, shown)
     urls = references.hierarchy.urls
     expected = recorded_identities(urls, references.provenance) if verify else ()
-    return Opened(url=shown, hierarchy=references.hierarchy, sources=replace(sources, urls=urls, expected=expected))
+    return Opened(
+        url=shown,
+        source=urls[0] if urls else _recorded_source(references.provenance) or shown,
+        hierarchy=references.hierarchy,
+        sources=replace(sources, urls=urls, expected=expected),
+    )
+
+
+def _recorded_source(provenance: Provenance | None) -> str | None:
+    return provenance.sources[0].url if provenance is not None and provenance.sources else None
 
 
 def recorded_identities(urls: tuple[str, ...], provenance: Provenance | None) -> tuple[Identity | None, ...]:
@@ -99,4 +112,4 @@ def _open_file(source: Source, url: str, sources: Sources, verify: bool) -> Open
     held = source.held()
     if held is not None and urls and urls[0] == url:
         made.hold(0, held)
-    return Opened(url=display_url(url), hierarchy=hierarchy, sources=made)
+    return Opened(url=display_url(url), source=own, hierarchy=hierarchy, sources=made)

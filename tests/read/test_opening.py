@@ -106,7 +106,9 @@ def test_references_may_point_to_files_by_several_protocols(server: RangeServer,
     urls = (str(file), server.url("/file.h5"), "memory://opening/copy.h5")
     for number, url in enumerate(urls):
         sources = Sources(urls=(url,), expected=())
-        assert np.array_equal(read(Opened(url=url, hierarchy=opened.hierarchy, sources=sources), "/chunked"), VALUES)
+        assert np.array_equal(
+            read(Opened(url=url, source=url, hierarchy=opened.hierarchy, sources=sources), "/chunked"), VALUES
+        )
         assert number < 3
     fsspec.filesystem("memory").store.clear()
 
