@@ -27,6 +27,9 @@ class HeldRanges:
                 raise source_error(self.url, SHRUNK, span)
         deliver(range(len(spans)), [self._content[span.address : span.end] for span in spans])
 
+    def read_whole(self) -> bytes:
+        return bytes(self._content)
+
     def read_into(self, span: Span, out: memoryview) -> bool:
         return False
 

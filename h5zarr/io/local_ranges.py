@@ -50,6 +50,10 @@ class LocalRanges:
                 future.cancel()
             wait(futures)
 
+    def read_whole(self) -> bytes:
+        source = self._open()
+        return bytes(source.read_many([Span(0, source.nbytes)])[0])
+
     def read_into(self, span: Span, out: memoryview) -> bool:
         """The system's copy: a map of pages that are touched once costs more than it saves."""
         source = self._open()

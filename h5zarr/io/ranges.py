@@ -48,6 +48,10 @@ class RangeReader(Protocol):
         """
         ...
 
+    def read_whole(self) -> bytes:
+        """Return all of the file, with one request, whether or not its size is known."""
+        ...
+
     def read_into(self, span: Span, out: memoryview) -> bool:
         """Read a span straight to where it belongs; False where that is no gain, and nothing was done."""
         ...

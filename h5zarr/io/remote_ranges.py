@@ -25,6 +25,7 @@ from h5zarr.io.span import Span
 from h5zarr.io.threads import decoding_threads
 from h5zarr.io.url import display_url
 from h5zarr.io.verify import check_unchanged
+from h5zarr.io.whole import fetch_whole
 
 # What may be under way at once, and in memory until it is decoded. All that is asked for at once arrives at once, and
 # then nothing is under way until the next answers come: 32 requests of 4 MiB took 5 % longer than 16.
@@ -76,6 +77,13 @@ class RemoteRanges:
         except FetchError as failed:
             failure = describe_failure(failed.error, self._policy.timeout_seconds)
             raise source_error(self.url, failure, failed.span) from None
+
+    def read_whole(self) -> bytes:
+        opened = self._open()
+        try:
+            return fetch_whole(opened.filesystem, opened.path, self._policy, self.log)
+        except Exception as error:
+            raise self._not_known(error) from None
 
     def read_into(self, span: Span, out: memoryview) -> bool:
         return False

@@ -10,11 +10,11 @@ from typing import Any
 from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.hierarchy import Hierarchy
 from h5zarr.io.fetch_policy import FetchPolicy
+from h5zarr.io.ranges import open_ranges
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Identity, Source, open_source
 from h5zarr.io.span import Span
 from h5zarr.io.url import display_url, find_local_path
-from h5zarr.io.whole import read_whole
 from h5zarr.read.sources import Sources, options_for
 from h5zarr.refs.provenance import Provenance
 from h5zarr.refs.reading import decode_references, is_references
@@ -60,7 +60,9 @@ def open_hierarchy(
     name = text.partition("?")[0]
     if find_local_path(text) is None and name.endswith(_REFERENCE_SUFFIXES):
         # Known to be references before anything is read, and so one request is enough.
-        return _open_references(text, read_whole(text, options_for(text, options), sources.policy), sources, verify)
+        reader = open_ranges(text, options_for(text, options), sources.policy)
+        sources.keep(reader)
+        return _open_references(text, reader.read_whole(), sources, verify)
     with open_source(text, options_for(text, options)) as source:
         (head,) = source.read_many([Span(0, min(_SNIFFED_NBYTES, source.nbytes))])
         if is_references(bytes(head)):

@@ -17,6 +17,7 @@ from h5zarr.io.ranges import Column, RangeReader, open_ranges
 from h5zarr.io.source import Identity
 
 _MOST_FILES_AT_ONCE = 32
+_BESIDE = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,10 @@ class Sources:
     def hold(self, number: int, content: memoryview) -> None:
         """Let source `number` be read from memory, in this process."""
         self._readers[number] = HeldRanges(self.urls[number], content)
+
+    def keep(self, reader: RangeReader) -> None:
+        """Keep a reader of something else until all are closed: it may share connections with those of the files."""
+        self._readers[_BESIDE] = reader
 
     def close(self) -> None:
         """Let go of files and connections; what is read afterwards opens them again."""

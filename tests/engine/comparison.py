@@ -7,7 +7,6 @@ each, which variables are coordinates, and unlimited dimensions. What may differ
 from __future__ import annotations
 
 import os
-from collections import Counter
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +31,7 @@ class Agreement:
     groups: int = 0
     unopened: set[str] = field(default_factory=set)
     differences: list[str] = field(default_factory=list)
-    excused: Counter[Reason] = field(default_factory=Counter)
+    excused: set[tuple[str, Reason]] = field(default_factory=set)
 
 
 def compare(path: Path, translation: Translation, theirs: dict[str, Any]) -> Agreement:
@@ -66,7 +65,7 @@ class _Comparing:
         if reason is None:
             self.found.differences.append(f"{place}: {what}")
         else:
-            self.found.excused[reason] += 1
+            self.found.excused.add((place, reason))
 
     def group(self, path: str, ours: ShownGroup | str, theirs: ShownGroup | str) -> None:
         if isinstance(theirs, str):

@@ -74,6 +74,8 @@ def test_every_kind_of_url_gives_the_same_bytes(any_url: str, body: bytes) -> No
     reader = open_ranges(any_url, expected=identity)
     assert read(reader, SPANS) == expected(body, SPANS)
     assert read(reader, []) == []
+    assert reader.read_whole() == body
+    assert reader.nbytes == len(body)
     reader.close()
     assert read_one(reader, Span(3, 4)) == body[3:7]
 
