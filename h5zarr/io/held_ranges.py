@@ -20,7 +20,7 @@ class HeldRanges:
     def nbytes(self) -> int:
         return len(self._content)
 
-    def read(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
+    def read(self, address: Column, nbytes: Column, deliver: Deliver, *, is_light: bool = False) -> None:
         spans = list(map(Span, address.tolist(), nbytes.tolist()))
         for span in spans:
             if not 0 <= span.address <= span.end <= len(self._content):

@@ -34,10 +34,10 @@ class LocalRanges:
     def nbytes(self) -> int:
         return self._open().nbytes
 
-    def read(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
+    def read(self, address: Column, nbytes: Column, deliver: Deliver, *, is_light: bool = False) -> None:
         buffers = self._open().read_many(list(map(Span, address.tolist(), nbytes.tolist())))
         batches = _cut(nbytes)
-        if len(batches) == 1:
+        if is_light or len(batches) == 1:
             deliver(range(len(buffers)), buffers)
             return
         pool = decoding_threads()

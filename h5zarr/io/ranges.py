@@ -40,8 +40,10 @@ class RangeReader(Protocol):
         """The size of the file; asking may take a request."""
         ...
 
-    def read(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
+    def read(self, address: Column, nbytes: Column, deliver: Deliver, *, is_light: bool = False) -> None:
         """Hand the bytes of every span to `deliver`, each exactly once, as they come; return when all are there.
+
+        `is_light` says that `deliver` has so little to do that more threads would only be in each other's way.
 
         Raises SourceError if any of the bytes cannot be had, SourceChanged if the file is not the one that was
         recorded, and whatever `deliver` raises.

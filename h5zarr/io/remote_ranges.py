@@ -61,7 +61,7 @@ class RemoteRanges:
         self._opened: _Opened | None = None
         self._verified = expected is None
 
-    def read(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
+    def read(self, address: Column, nbytes: Column, deliver: Deliver, *, is_light: bool = False) -> None:
         plan = plan_requests(address, nbytes, self._policy)
         handing = _Handing(address, nbytes, deliver)
         if empty := [number for number, count in enumerate(nbytes.tolist()) if count == 0]:

@@ -70,7 +70,7 @@ class Placing:
         def deliver(numbers: Sequence[int], buffers: Sequence[memoryview]) -> None:
             put([places[number] for number in numbers], buffers)
 
-        reader.read(address, nbytes, deliver)
+        reader.read(address, nbytes, deliver, is_light=self._is_narrow and self._chunk_nbytes < _WORTHWHILE_NBYTES)
 
     def place(self, positions: Sequence[int], contents: Sequence[memoryview]) -> None:
         """Put whole chunks, given as their bytes, where they belong."""
@@ -85,15 +85,18 @@ class Placing:
 
     def _place_narrow(self, positions: Sequence[int], contents: Sequence[memoryview]) -> None:
         """The same for plain values, of each chunk from the first to the last that is wanted."""
-        values, axes, dtype = self._values, self._axes, self._values.dtype
-        strides = self._strides
+        values, dtype = self._values, self._values.dtype
+        outsides = [axis.outside for axis in self._axes]
+        # A slice has one step, whatever chunk it passes through.
+        strides = tuple(
+            stride * axis.inside[0].step  # type: ignore[union-attr]
+            for stride, axis in zip(self._strides, self._axes, strict=True)
+        )
         parts = [part.tolist() for part in self._unravel(np.array(positions, np.int64))]
         for numbers, content in zip(_rows(parts, len(positions)), contents, strict=True):
             # With the dots it is a view even where there are no axes.
-            place = values[(*[axis.outside[number] for axis, number in zip(axes, numbers, strict=True)], ...)]
-            steps = [axis.inside[number].step for axis, number in zip(axes, numbers, strict=True)]  # type: ignore[union-attr]
-            by = tuple([stride * step for stride, step in zip(strides, steps, strict=True)])
-            place[...] = np.ndarray(place.shape, dtype, content, 0, by)
+            place = values[(*[outside[number] for outside, number in zip(outsides, numbers, strict=True)], ...)]
+            place[...] = np.ndarray(place.shape, dtype, content, 0, strides)
 
     def _read_into(
         self, reader: RangeReader, positions: Column, address: Column, nbytes: Column

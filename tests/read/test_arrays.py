@@ -132,7 +132,10 @@ def test_only_the_wanted_part_of_plain_values_is_read(tmp_path: Path) -> None:
     asked: list[int] = []
     source = reader._sources.reader(0)
     read = source.read
-    source.read = lambda address, nbytes, deliver: (asked.extend(nbytes.tolist()), read(address, nbytes, deliver))  # type: ignore[method-assign]
+    source.read = lambda address, nbytes, deliver, **kind: (
+        asked.extend(nbytes.tolist()),
+        read(address, nbytes, deliver),
+    )  # type: ignore[method-assign]
     assert reader[2, slice(10, 20, 3)].tolist() == values[2, 10:20:3].tolist()
     assert asked == [40]
     assert reader[slice(1, 3), 7].tolist() == values[1:3, 7].tolist()
