@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from aiohttp import web
 
@@ -28,6 +30,12 @@ class Faults:
     """The nth GET promises everything, sends half, and hangs up."""
     hang: frozenset[int] = frozenset()
     """The nth GET is not answered."""
+    etags: Mapping[int, str] = field(default_factory=dict)
+    """The nth GET is answered with this ETag."""
+    shifted: frozenset[int] = frozenset()
+    """The nth GET is answered with the range one byte further on, and says so."""
+    hide_total: bool = False
+    """Answers with a range do not say how large the file is."""
     vanish_after: int | None = None
     """After this many GETs there is no such file."""
     ignore_range: bool = False
@@ -134,8 +142,11 @@ class RangeServer:
             part = part[: len(part) // 2]
         if number in faults.cut or faults.hide_size:
             return await self._send_strangely(request, part)
+        if number in faults.shifted:
+            first, last, part = first + 1, last + 1, body[first + 1 : last + 2]
         self.counts.nbytes += len(part)
-        headers = {"ETag": self.etag, "Content-Range": f"bytes {first}-{last}/{len(body)}"}
+        total = "*" if faults.hide_total else len(body)
+        headers = {"ETag": faults.etags.get(number, self.etag), "Content-Range": f"bytes {first}-{last}/{total}"}
         return web.Response(body=part, headers={} if whole else headers, status=200 if whole else 206)
 
     async def _send_strangely(self, request: web.Request, part: bytes) -> web.StreamResponse:
@@ -153,3 +164,13 @@ class RangeServer:
         assert request.transport is not None
         request.transport.close()
         return response
+
+
+def is_closed_soon(session: Any) -> bool:
+    """Return whether a session of aiohttp is closed, once the event loop has let go of the last task that used it."""
+    for _ in range(100):
+        gc.collect()
+        if session.closed:
+            return True
+        time.sleep(0.02)
+    return False

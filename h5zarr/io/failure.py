@@ -28,6 +28,14 @@ class ShortBody(Exception):
         super().__init__(f"{found} of {wanted} bytes")
 
 
+class WrongRange(Exception):
+    """An answer is of another range than was asked for."""
+
+    def __init__(self, found: int, wanted: int) -> None:
+        self.found, self.wanted = found, wanted
+        super().__init__(f"from byte {found} instead of {wanted}")
+
+
 class Failure(NamedTuple):
     """What happened, and what to do about it."""
 
@@ -67,8 +75,8 @@ def source_error(url: str, failure: Failure, span: Span | None = None) -> Source
 def may_pass(error: BaseException) -> bool:
     """Return whether the same request may well succeed when made again."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    passing = isinstance(error, ConnectionError | TimeoutError | ShortBody) or not names.isdisjoint(_PASSING_NAMES)
-    return find_status(error) in PASSING_STATUSES or passing
+    passing = isinstance(error, ConnectionError | TimeoutError | ShortBody | WrongRange)
+    return passing or not names.isdisjoint(_PASSING_NAMES) or find_status(error) in PASSING_STATUSES
 
 
 def find_status(error: BaseException) -> int | None:
@@ -102,6 +110,11 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
         return Failure(
             f"the answer has {error.found} bytes instead of {error.wanted}",
             "The file may have changed while it was read; try again, or compare its size with the original.",
+        )
+    if isinstance(error, WrongRange):
+        return Failure(
+            f"the answer begins at byte {error.found} instead of {error.wanted}",
+            "A proxy may mix up ranges; go around it, or copy the file.",
         )
     if status is not None:
         return Failure(f"the server answered HTTP {status}", "Try again later, or with less concurrency.")

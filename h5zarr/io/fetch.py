@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any, Protocol, TypeAlias
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
+from h5zarr.errors import SourceChanged
+from h5zarr.io.answers import ask_range
 from h5zarr.io.failure import FetchError, ShortBody, may_pass
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
@@ -16,12 +18,18 @@ from h5zarr.io.span import Span
 _FIRST_PAUSE_SECONDS = 0.1
 
 
-def fetch_at_once(filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog) -> list[bytes]:
+Check: TypeAlias = Callable[[Mapping[str, Any]], None]
+"""Takes what an answer states of the file, by the names of `info`, and raises SourceChanged if it is another one."""
+
+
+def fetch_at_once(
+    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, check: Check
+) -> list[bytes]:
     """Return the body of the answer for each span, at most `policy.concurrency` of them under way at a time.
 
     `filesystem` is an asynchronous one of fsspec. A body may be longer than its span, never shorter.
     """
-    bodies: list[bytes] = sync(filesystem.loop, _gather, filesystem, path, spans, policy, log)
+    bodies: list[bytes] = sync(filesystem.loop, _gather, filesystem, path, spans, policy, log, check)
     return bodies
 
 
@@ -48,7 +56,9 @@ def fetch_one_by_one(filesystem: Any, path: str, spans: list[Span], log: Request
         raise FetchError(span, error) from None
 
 
-async def _gather(filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog) -> list[bytes]:
+async def _gather(
+    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, check: Check
+) -> list[bytes]:
     """Return the bodies for `spans`. The first failure ends the round: the requests under way are cancelled."""
     bodies = [b""] * len(spans)
     # The workers share one iterator, so that each takes the next span as soon as it is free.
@@ -56,7 +66,7 @@ async def _gather(filesystem: Any, path: str, spans: list[Span], policy: ReadPol
 
     async def work() -> None:
         for number, span in remaining:
-            bodies[number] = await fetch(filesystem, path, span, policy, log)
+            bodies[number] = await fetch(filesystem, path, span, policy, log, check)
 
     workers = [asyncio.create_task(work()) for _ in range(min(policy.concurrency, len(spans)))]
     try:
@@ -77,19 +87,23 @@ class Patience(Protocol):
     def timeout_seconds(self) -> float: ...
 
 
-async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: RequestLog) -> bytes:
+async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: RequestLog, check: Check) -> bytes:
     """Return the body for `span`, asking again after failures that may pass. It is not shorter than the span."""
 
     async def ask() -> bytes:
         async with asyncio.timeout(policy.timeout_seconds):
-            body = bytes(await filesystem._cat_file(path, start=span.address, end=span.end))
+            body, stated = await ask_range(filesystem, path, span)
         log.nbytes += len(body)
+        if stated.get("size") is not None:
+            check(stated)
         if len(body) < span.nbytes:
             raise ShortBody(len(body), span.nbytes)
         return body
 
     try:
         return await retry(ask, policy, log)
+    except SourceChanged:
+        raise
     except Exception as error:
         raise FetchError(span, error) from None
 

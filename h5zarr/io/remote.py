@@ -18,7 +18,9 @@ from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.url import display_url
+from h5zarr.io.verify import check_unchanged
 
+_AGAIN = "Try again when nothing writes to it any more."
 _DIRECTORY = Failure("this is a directory", "Give the URL of a file in it.")
 
 
@@ -53,8 +55,12 @@ class RemoteSource(PlannedSource):
 
     def _request(self, spans: list[Span]) -> list[bytes]:
         if self._asynchronous:
-            return fetch_at_once(self._filesystem, self._path, spans, self._policy, self.log)
+            return fetch_at_once(self._filesystem, self._path, spans, self._policy, self.log, self._check)
         return fetch_in_turn(self._filesystem, self._path, spans, self.log)
+
+    def _check(self, stated: Mapping[str, Any]) -> None:
+        """Raise unless an answer is of the file that was opened: a mixture of two would be neither."""
+        check_unchanged(self.url, self.identity, interpret_identity(stated), since="it was opened", remedy=_AGAIN)
 
 
 def interpret_identity(stated: Mapping[str, Any]) -> Identity:

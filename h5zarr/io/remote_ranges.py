@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceError
+from h5zarr.io.answers import states_identity
 from h5zarr.io.failure import NO_SIZE, FetchError, ShortBody, describe_failure, source_error
 from h5zarr.io.fetch import fetch, fetch_one_by_one
 from h5zarr.io.fetch_policy import MIB, FetchPolicy
@@ -123,25 +124,24 @@ class RemoteRanges:
         largest = max(request.span.nbytes for request in plan)
         count = min(self._policy.concurrency, len(plan), max(_LEAST_WORKERS, _UNDER_WAY_NBYTES // largest))
         remaining = iter(plan)
-        verifying = asyncio.create_task(self._verify(opened))
-        workers = [asyncio.create_task(self._work(opened, remaining, verifying, handing)) for _ in range(count)]
+        tasks = [asyncio.create_task(self._work(opened, remaining, handing)) for _ in range(count)]
+        if not states_identity(opened.filesystem):
+            tasks.append(asyncio.create_task(self._verify(opened)))
         try:
-            await asyncio.gather(verifying, *workers)
+            await asyncio.gather(*tasks)
         except FetchError:
-            if not verifying.done() or verifying.cancelled():
-                await asyncio.gather(verifying, return_exceptions=True)
-            await verifying  # a range that is gone because the file has changed is told as a change
+            await self._verify(opened)  # a range that is gone because the file has changed is told as a change
             raise
         finally:
-            for task in (verifying, *workers):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(verifying, *workers, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
+        await self._verify(opened)
 
-    async def _work(self, opened: _Opened, remaining: Any, verifying: asyncio.Task[None], handing: _Handing) -> None:
+    async def _work(self, opened: _Opened, remaining: Any, handing: _Handing) -> None:
         """Fetch what remains, request by request; each answer is decoded before the next request is made."""
         for request in remaining:
             body = await self._fetch(opened, request.span)
-            await asyncio.shield(verifying)
             await asyncio.get_running_loop().run_in_executor(decoding_threads(), handing.hand, request, body)
 
     async def _fetch(self, opened: _Opened, span: Span) -> memoryview:
@@ -162,7 +162,7 @@ class RemoteRanges:
         return whole
 
     async def _fetch_piece(self, opened: _Opened, span: Span) -> memoryview:
-        body = await fetch(opened.filesystem, opened.path, span, self._policy, self.log)
+        body = await fetch(opened.filesystem, opened.path, span, self._policy, self.log, self._check)
         return self._cut(memoryview(body), span)
 
     def _cut(self, body: memoryview, span: Span) -> memoryview:
@@ -174,7 +174,7 @@ class RemoteRanges:
         raise FetchError(span, ShortBody(len(body), span.nbytes))
 
     async def _verify(self, opened: _Opened) -> None:
-        """Ask once whether the file is what it was, while the first chunks are on their way."""
+        """Ask whether the file is what it was, unless an answer has said so already. Nothing is returned before."""
         if self._verified or self._expected is None:
             return
         self.log.infos += 1

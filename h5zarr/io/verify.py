@@ -10,14 +10,16 @@ _REMEDY = (
 )
 
 
-def check_unchanged(url: str, expected: Identity, found: Identity) -> None:
+def check_unchanged(
+    url: str, expected: Identity, found: Identity, *, since: str = "it was translated", remedy: str = _REMEDY
+) -> None:
     """Raise SourceChanged unless `found` is the state that was recorded; `url` is safe to show.
 
     Size first; then what the server says of the content; then, where it says nothing, the time of the last change. A
     copy of an object has the content of the original, but not its time.
     """
     if expected.nbytes != found.nbytes:
-        raise _changed(url, f"it has {found.nbytes} bytes, and had {expected.nbytes}")
+        raise _changed(url, since, f"it has {found.nbytes} bytes, and had {expected.nbytes}", remedy)
     for name, before, now in (
         ("version", expected.version, found.version),
         ("ETag", expected.etag, found.etag),
@@ -25,12 +27,12 @@ def check_unchanged(url: str, expected: Identity, found: Identity) -> None:
     ):
         if before is not None and now is not None:
             if before != now:
-                raise _changed(url, f"its {name} is {now}, and was {before}")
+                raise _changed(url, since, f"its {name} is {now}, and was {before}", remedy)
             return
 
 
-def _changed(url: str, what: str) -> SourceChanged:
-    error = SourceChanged(f"{url}: the file has changed since it was translated: {what}")
-    error.remedy = _REMEDY
-    error.add_note(_REMEDY)
+def _changed(url: str, since: str, what: str, remedy: str) -> SourceChanged:
+    error = SourceChanged(f"{url}: the file has changed since {since}: {what}")
+    error.remedy = remedy
+    error.add_note(remedy)
     return error

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gc
 import os
 import threading
 import zipfile
@@ -20,7 +19,7 @@ from h5zarr.io.held_ranges import HeldRanges
 from h5zarr.io.ranges import RangeReader, open_ranges, read_one
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
-from tests.servers import Faults
+from tests.servers import Faults, is_closed_soon
 
 SPANS = [(5 * MIB, 100), (10, 20), (3 * MIB, 3 * MIB), (7, 0), (10, 20), (8 * MIB - 1, 1), (15, 100)]
 PATIENT = FetchPolicy(timeout_seconds=0.5, attempts=3)
@@ -143,8 +142,7 @@ def test_connections_are_closed(serve: Any, body: bytes) -> None:
     session = reader._opened.filesystem._session  # type: ignore[attr-defined]
     assert not session.closed
     reader.close()
-    gc.collect()
-    assert session.closed
+    assert is_closed_soon(session)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -237,13 +235,38 @@ def test_a_changed_source_is_noticed_at_the_first_read_and_not_asked_again(serve
     reader = open_ranges(server.url("/file.h5"), expected=identity)
     for _ in range(3):
         assert read(reader, SPANS) == expected(body, SPANS)
-    assert server.counts.heads == 1
+    assert server.counts.heads == 0  # every answer says what it is of
+    server.faults = Faults(hide_total=True)
+    another = open_ranges(server.url("/file.h5"), {"headers": {"z": "y"}}, expected=identity)
+    for _ in range(3):
+        assert read(another, SPANS) == expected(body, SPANS)
+    assert server.counts.heads == 1  # and where it does not, it is asked once
+    server.faults = Faults()
     server.etag = '"another"'
     fresh = open_ranges(server.url("/file.h5"), {"headers": {"x": "y"}}, expected=identity)
     for _ in range(2):
         with pytest.raises(SourceChanged, match=r'has changed .* its ETag is "another"'):
             read(fresh, SPANS)
     assert read(open_ranges(server.url("/file.h5"), expected=None), SPANS) == expected(body, SPANS)
+
+
+def test_a_source_that_is_replaced_between_two_requests_is_a_changed_one(serve: Any, body: bytes) -> None:
+    server = serve(body)
+    with open_source(server.url("/file.h5")) as source:
+        identity = source.identity
+    spans = [(n * 200_000, 10) for n in range(20)]
+    server.faults = Faults(etags={7: '"new"'})
+    with pytest.raises(SourceChanged, match=r'its ETag is "new"'):
+        read(open_ranges(server.url("/file.h5"), expected=identity), spans)
+
+
+def test_an_answer_of_another_range_is_not_taken(serve: Any, body: bytes) -> None:
+    server = serve(body, faults=Faults(shifted=frozenset({1, 2})))
+    reader = open_ranges(server.url("/file.h5"), policy=PATIENT)
+    assert read(reader, [(1000, 100)]) == [body[1000:1100]]
+    server.faults = Faults(shifted=frozenset(range(1, 99)))
+    with pytest.raises(SourceError, match="the answer begins at byte 1001 instead of 1000"):
+        read(reader, [(1000, 100)])
 
 
 def test_a_source_that_has_become_shorter_is_a_changed_one(serve: Any, body: bytes) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from h5zarr.errors import SourceError
+from h5zarr.errors import SourceChanged, SourceError
 from h5zarr.io.policy import MIB, ReadPolicy
 from h5zarr.io.remote import RemoteSource, interpret_identity
 from h5zarr.io.source import Identity, open_source
@@ -234,6 +234,16 @@ def test_a_fault_in_mid_scan_names_url_and_range_and_remedy(serve: Any, body: by
         assert caught.value.__context__ is None or caught.value.__suppress_context__
         server.faults = Faults()
         assert read(source, [Span(1000, 100)]) == [body[1000:1100]]
+
+
+def test_a_file_that_is_replaced_in_mid_scan_is_not_mixed(serve: Any, body: bytes) -> None:
+    server = serve(body)
+    with open_source(server.url("/file.h5"), policy=EXACT) as source:
+        source.read_many([Span(0, 8)])
+        server.etag = '"new"'
+        with pytest.raises(SourceChanged, match=r'has changed since it was opened: its ETag is "new"') as caught:
+            source.read_many([Span(1000, 100)])
+        assert "again" in caught.value.remedy
 
 
 def test_a_file_that_vanishes_from_memory_is_a_source_error(memory_url: str) -> None:

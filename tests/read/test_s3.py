@@ -12,6 +12,8 @@ import pytest
 import zarr
 
 from h5zarr.errors import SourceChanged, SourceError
+from h5zarr.io.source import open_source
+from h5zarr.io.span import Span
 from h5zarr.store import open_store
 from h5zarr.translating import translate
 from tests.s3 import s3_server
@@ -66,6 +68,14 @@ def test_an_object_that_was_replaced_is_noticed(bucket: Any, options: dict[str, 
     store = open_store(tmp_path / "refs.json", storage_options=options)
     with pytest.raises(SourceChanged, match="ETag"):
         zarr.open_group(store, mode="r")["v"][0]
+
+
+def test_a_scan_notices_that_an_object_was_replaced(bucket: Any, options: dict[str, Any]) -> None:
+    with open_source(URL, options) as source:
+        source.read_many([Span(0, 8)])
+        bucket.pipe_file(URL, bytes(source.nbytes))
+        with pytest.raises(SourceChanged, match="since it was opened: its ETag"):
+            source.read_many([Span(source.nbytes - 10, 10)])
 
 
 def test_a_missing_object_and_wrong_options_say_what_to_check(options: dict[str, Any]) -> None:
