@@ -146,8 +146,10 @@ class RangeServer:
             first, last, part = first + 1, last + 1, body[first + 1 : last + 2]
         self.counts.nbytes += len(part)
         total = "*" if faults.hide_total else len(body)
-        headers = {"ETag": faults.etags.get(number, self.etag), "Content-Range": f"bytes {first}-{last}/{total}"}
-        return web.Response(body=part, headers={} if whole else headers, status=200 if whole else 206)
+        headers = {"ETag": faults.etags.get(number, self.etag), "Last-Modified": LAST_MODIFIED}
+        if not whole:
+            headers["Content-Range"] = f"bytes {first}-{last}/{total}"
+        return web.Response(body=part, headers=headers, status=200 if whole else 206)
 
     async def _send_strangely(self, request: web.Request, part: bytes) -> web.StreamResponse:
         """Send `part` without its size, or with its size but only half of it."""

@@ -10,10 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from h5zarr.io.failure import WrongRange
+from h5zarr.io.failure import RangesIgnored, WrongRange
 from h5zarr.io.span import Span
 
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+
+_MOST_UNASKED_NBYTES = 128 << 20  # of a server that sends the whole file instead of a range, this much is taken
 
 
 class Answer(NamedTuple):
@@ -48,11 +50,13 @@ async def _ask_http(filesystem: Any, url: str, span: Span) -> Answer:
     headers = {**options.pop("headers", {}), "Range": _range(span)}
     async with session.get(filesystem.encode_url(url), headers=headers, **options) as response:
         filesystem._raise_not_found_for_status(response, url)
+        if response.status == 200 and (response.content_length or 0) > max(span.nbytes, _MOST_UNASKED_NBYTES):
+            raise RangesIgnored(response.content_length or 0)
         body = await response.read()
         told = response.headers
         stated = {name: told[name] for name in ("ETag", "Last-Modified") if name in told}
         size = _total(told.get("Content-Range"), span)
-        if size is None and response.status == 200 and told.get("Content-Encoding", "identity") == "identity":
+        if size is None and response.status == 200 and response.content_length == len(body):
             size = len(body)
         return Answer(body, stated if size is None else {**stated, "size": size})
 

@@ -10,6 +10,7 @@ import os
 from typing import NamedTuple
 
 from h5zarr.errors import SourceError
+from h5zarr.io.log import format_nbytes
 from h5zarr.io.span import Span
 
 PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
@@ -36,6 +37,14 @@ class WrongRange(Exception):
         super().__init__(f"from byte {found} instead of {wanted}")
 
 
+class RangesIgnored(Exception):
+    """A server sends a whole file, of so many bytes, instead of a range."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+        super().__init__(f"{nbytes} bytes")
+
+
 class Failure(NamedTuple):
     """What happened, and what to do about it."""
 
@@ -52,6 +61,14 @@ CLOSED = Failure("the source is closed", "Read before the source is closed, or o
 NO_SIZE = Failure(
     "the server does not tell the size of the file", "Copy the file, or put simplecache:: in front of the URL."
 )
+
+
+def ignores_ranges(nbytes: int) -> Failure:
+    """Return what it means that a server sends a whole file of `nbytes`."""
+    return Failure(
+        f"the server ignores byte ranges and sends the whole file of {format_nbytes(nbytes)}",
+        "Copy the file, or put simplecache:: in front of the URL.",
+    )
 
 
 class FetchError(Exception):
@@ -111,6 +128,8 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
             f"the answer has {error.found} bytes instead of {error.wanted}",
             "The file may have changed while it was read; try again, or compare its size with the original.",
         )
+    if isinstance(error, RangesIgnored):
+        return ignores_ranges(error.nbytes)
     if isinstance(error, WrongRange):
         return Failure(
             f"the answer begins at byte {error.found} instead of {error.wanted}",

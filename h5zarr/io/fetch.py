@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
@@ -18,6 +18,7 @@ from h5zarr.io.span import Span
 _FIRST_PAUSE_SECONDS = 0.1
 
 
+Result = TypeVar("Result")
 Check: TypeAlias = Callable[[Mapping[str, Any]], None]
 """Takes what an answer states of the file, by the names of `info`, and raises SourceChanged if it is another one."""
 
@@ -108,7 +109,7 @@ async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: R
         raise FetchError(span, error) from None
 
 
-async def retry(ask: Callable[[], Awaitable[bytes]], policy: Patience, log: RequestLog) -> bytes:
+async def retry(ask: Callable[[], Awaitable[Result]], policy: Patience, log: RequestLog) -> Result:
     """Return what `ask` returns, asking again after failures that may pass, with growing pauses."""
     for attempt in range(1, policy.attempts):
         log.requests += 1

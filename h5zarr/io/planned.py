@@ -11,8 +11,8 @@ from typing import Self
 import numpy as np
 
 from h5zarr.io.cache import BlockCache
-from h5zarr.io.failure import CLOSED, SHRUNK, Failure, FetchError, describe_failure, source_error
-from h5zarr.io.log import RequestLog, format_nbytes
+from h5zarr.io.failure import CLOSED, SHRUNK, Failure, FetchError, describe_failure, ignores_ranges, source_error
+from h5zarr.io.log import RequestLog
 from h5zarr.io.plan import Ranges, add_rest, plan_fetches
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.source import Identity
@@ -132,10 +132,6 @@ class PlannedSource(ABC):
             )
             raise source_error(self.url, failure, span)
         if self.nbytes > self._policy.cache_nbytes:
-            failure = Failure(
-                f"the server ignores byte ranges and sends the whole file of {format_nbytes(self.nbytes)}",
-                "Copy the file, or put simplecache:: in front of the URL.",
-            )
-            raise source_error(self.url, failure, span)
+            raise source_error(self.url, ignores_ranges(self.nbytes), span)
         self._cache.clear()
         self._cache.add(np.array([[0, self.nbytes]]), [body])

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import fsspec  # type: ignore[import-untyped, unused-ignore]
+import numpy as np
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
+from h5zarr.io.answers import Answer, ask_range, states_identity
 from h5zarr.io.failure import NO_SIZE, Failure, describe_failure, source_error
-from h5zarr.io.fetch import fetch_at_once, fetch_in_turn
+from h5zarr.io.fetch import fetch_at_once, fetch_in_turn, retry
 from h5zarr.io.filesystems import complete_options
 from h5zarr.io.planned import PlannedSource
 from h5zarr.io.policy import ReadPolicy
@@ -35,6 +38,8 @@ class RemoteSource(PlannedSource):
             self._filesystem, self._path = fsspec.url_to_fs(url, **complete_options(url, storage_options))
             # A chain with a cache in it claims to be asynchronous, but then goes past the cache.
             self._asynchronous = bool(self._filesystem.async_impl) and "::" not in url
+            if self._asynchronous and states_identity(self._filesystem) and self._begin():
+                return
             stated = self._ask()
         except Exception as error:
             raise source_error(self.url, describe_failure(error, self._policy.timeout_seconds)) from None
@@ -43,6 +48,30 @@ class RemoteSource(PlannedSource):
         if stated.get("size") is None:
             raise source_error(self.url, NO_SIZE)
         self._open(interpret_identity(stated))
+
+    def _begin(self) -> bool:
+        """Read the beginning of the file, with which its size is told; False where that must be asked for."""
+        span = Span(0, self._policy.first_read_nbytes)
+        if not span.nbytes:
+            return False
+
+        async def ask() -> Answer:
+            async with asyncio.timeout(self._policy.timeout_seconds):
+                return await ask_range(self._filesystem, self._path, span)
+
+        try:
+            body, stated = sync(self._filesystem.loop, retry, ask, self._policy, self.log)
+        except Exception:
+            return False  # an empty file, a directory, or whatever the question will tell better
+        self.log.nbytes += len(body)
+        self.log.rounds += 1
+        if stated.get("size") is None or len(body) not in (int(stated["size"]), span.nbytes):
+            return False
+        if len(body) > self._policy.cache_nbytes:
+            return False
+        self._open(interpret_identity(stated))
+        self._cache.add(np.array([[0, len(body)]]), [body])
+        return True
 
     def _ask(self) -> dict[str, Any]:
         """Return what the file system says of the file: its size, and what else it knows."""
