@@ -139,9 +139,11 @@ class HierarchyStore(Store):
 
     def _gather(self) -> Gathering:
         """Return what gathers requests on the loop that is running: Zarr's, or the user's own."""
-        if self._gathering is None or self._gathering.loop is not asyncio.get_running_loop():
-            self._gathering = Gathering(self._opened.sources)
-        return self._gathering
+        gathering = self._gathering
+        if gathering is None or gathering.loop is not asyncio.get_running_loop():
+            # Not read again from where it is kept: the loop of another thread may have put its own there.
+            gathering = self._gathering = Gathering(self._opened.sources)
+        return gathering
 
     async def list(self) -> AsyncIterator[str]:
         for key in list_keys(self._opened.hierarchy):

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import sys
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,21 @@ def test_a_reader_that_gives_up_leaves_the_others_alone(far: HierarchyStore) -> 
 
 
 # --- threads, processes, faults
+
+
+def test_the_loops_of_many_threads_share_a_store(far: HierarchyStore) -> None:
+    async def ask() -> bool:
+        prototype = default_buffer_prototype()
+        found = await asyncio.gather(*(far.get(f"chunked/c/{n}/0", prototype) for n in range(64) for _ in range(10)))
+        return all(one is not None and one.to_bytes() == VALUES[n // 10].tobytes() for n, one in enumerate(found))
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(lambda _: asyncio.run(ask()), range(12)))
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def test_the_store_can_be_sent_to_another_process(far: HierarchyStore) -> None:

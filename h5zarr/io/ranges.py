@@ -86,24 +86,38 @@ def open_ranges(
     Nothing is opened yet. `expected` is what the file must be; None is anything.
     """
     options, policy = dict(storage_options or {}), policy or FetchPolicy()
-    key = (url, repr(sorted(options.items())), policy, expected)
+    path = find_local_path(url)
+    if path is not None:
+        path = os.path.abspath(path)
+    # A map stays that of the file that was there when it was made: who asks for the one that replaced it needs another.
+    key = (path or url, repr(sorted(options.items())), policy, expected, None if path is None else _state(path))
     with _lock:
         reader = _readers.get(key)
         if reader is None:
-            reader = _make_reader(url, options, policy, expected)
+            reader = _make_reader(url, path, options, policy, expected)
             _readers[key] = reader
         return reader
 
 
-def _make_reader(url: str, options: dict[str, Any], policy: FetchPolicy, expected: Identity | None) -> RangeReader:
-    path = find_local_path(url)
+def _make_reader(
+    url: str, path: str | None, options: dict[str, Any], policy: FetchPolicy, expected: Identity | None
+) -> RangeReader:
     if path is not None:
         from h5zarr.io.local_ranges import LocalRanges
 
-        return LocalRanges(os.path.abspath(path), expected)
+        return LocalRanges(path, expected)
     from h5zarr.io.remote_ranges import RemoteRanges
 
     return RemoteRanges(url, options, policy, expected)
+
+
+def _state(path: str) -> tuple[int, ...] | None:
+    """Return what tells a local file from one that was there before; None where there is none."""
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _forget() -> None:

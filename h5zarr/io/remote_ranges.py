@@ -13,7 +13,7 @@ from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceError
 from h5zarr.io.answers import states_identity
-from h5zarr.io.failure import NO_SIZE, FetchError, ShortBody, describe_failure, source_error
+from h5zarr.io.failure import NO_SIZE, SHRUNK, FetchError, ShortBody, describe_failure, source_error
 from h5zarr.io.fetch import fetch, fetch_one_by_one
 from h5zarr.io.fetch_policy import MIB, FetchPolicy
 from h5zarr.io.filesystems import find_filesystem
@@ -61,8 +61,12 @@ class RemoteRanges:
         self._lock = threading.Lock()
         self._opened: _Opened | None = None
         self._verified = expected is None
+        self._nbytes: int | None = None
+        self._is_sized = False
 
     def read(self, address: Column, nbytes: Column, deliver: Deliver, *, is_light: bool = False) -> None:
+        if self._expected is not None:
+            self._check_inside(Span(0, int((address + nbytes).max(initial=0))), self._expected.nbytes)
         plan = plan_requests(address, nbytes, self._policy)
         handing = _Handing(address, nbytes, deliver)
         if empty := [number for number, count in enumerate(nbytes.tolist()) if count == 0]:
@@ -72,7 +76,7 @@ class RemoteRanges:
         try:
             opened = self._open()
             if opened.asynchronous:
-                sync(opened.filesystem.loop, self._read_at_once, opened, plan, handing)
+                self._run(opened, plan, handing)
             else:
                 self._read_in_turn(opened, plan, handing)
         except FetchError as failed:
@@ -119,6 +123,21 @@ class RemoteRanges:
             raise source_error(self.url, NO_SIZE)
         return int(size)
 
+    def _run(self, opened: _Opened, plan: list[Request], handing: _Handing) -> None:
+        """Read on the loop of the file system. After Ctrl-C nobody waits any more, and the requests are ended."""
+        tasks: list[asyncio.Task[Any] | None] = []
+
+        async def read() -> None:
+            tasks.append(asyncio.current_task())
+            await self._read_at_once(opened, plan, handing)
+
+        try:
+            sync(opened.filesystem.loop, read)
+        except (KeyboardInterrupt, SystemExit):
+            for task in filter(None, tasks):
+                opened.filesystem.loop.call_soon_threadsafe(task.cancel)
+            raise
+
     async def _read_at_once(self, opened: _Opened, plan: list[Request], handing: _Handing) -> None:
         """Read by as many workers as are useful; the first failure ends them all."""
         largest = max(request.span.nbytes for request in plan)
@@ -149,6 +168,9 @@ class RemoteRanges:
         step = self._policy.request_nbytes
         if span.nbytes < 2 * step:
             return await self._fetch_piece(opened, span)
+        if self._expected is None and span.nbytes > _UNDER_WAY_NBYTES:
+            # Before so much memory is taken: nobody vouches for what the references say.
+            self._check_inside(span, await self._ask_nbytes(opened))
         pieces = [Span(at, min(step, span.end - at)) for at in range(span.address, span.end, step)]
         whole = memoryview(bytearray(span.nbytes))
         limit = asyncio.Semaphore(self._policy.concurrency)
@@ -158,8 +180,24 @@ class RemoteRanges:
                 begin = piece.address - span.address
                 whole[begin : begin + piece.nbytes] = await self._fetch_piece(opened, piece)
 
-        await asyncio.gather(*map(bring, pieces))
+        tasks = [asyncio.create_task(bring(piece)) for piece in pieces]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
         return whole
+
+    async def _ask_nbytes(self, opened: _Opened) -> int | None:
+        """Return the size of the file, None where the server does not say. It is asked for once."""
+        if not self._is_sized:
+            stated = await self._ask(opened)
+            self._nbytes, self._is_sized = stated.get("size"), True
+        return self._nbytes
+
+    def _check_inside(self, span: Span, nbytes: int | None) -> None:
+        if nbytes is not None and span.end > nbytes:
+            raise source_error(self.url, SHRUNK, span)
 
     async def _fetch_piece(self, opened: _Opened, span: Span) -> memoryview:
         body = await fetch(opened.filesystem, opened.path, span, self._policy, self.log, self._check)
@@ -177,13 +215,17 @@ class RemoteRanges:
         """Ask whether the file is what it was, unless an answer has said so already. Nothing is returned before."""
         if self._verified or self._expected is None:
             return
+        self._check(await self._ask(opened))
+
+    async def _ask(self, opened: _Opened) -> Mapping[str, Any]:
+        """Return what the file system says of the file."""
         self.log.infos += 1
         try:
             async with asyncio.timeout(self._policy.timeout_seconds):
-                stated = await opened.filesystem._info(opened.path)
+                stated: Mapping[str, Any] = await opened.filesystem._info(opened.path)
         except Exception as error:
             raise self._not_known(error) from None
-        self._check(stated)
+        return stated
 
     def _check(self, stated: Mapping[str, Any]) -> None:
         if self._expected is not None and stated.get("size") is not None:

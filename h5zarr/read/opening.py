@@ -106,12 +106,13 @@ def _open_file(source: Source, url: str, sources: Sources, verify: bool) -> Open
     except (MalformedFile, Unsupported) as error:
         raise error.naming(source.url) from None
     hierarchy = translation.hierarchy
-    # As it was given: what stands in references has lost signatures and caches.
+    # As it was given: what stands in references has lost signatures and caches. A path may be relative, and is not.
     own = reference_url(url)[0]
-    urls = tuple(url if one == own else one for one in hierarchy.urls)
+    given = own if find_local_path(url) is not None else url
+    urls = tuple(given if one == own else one for one in hierarchy.urls)
     expected = tuple(state.identity for state in translation.provenance.sources) if verify else ()
     made = replace(sources, urls=urls, expected=expected)
     held = source.held()
-    if held is not None and urls and urls[0] == url:
+    if held is not None and urls and urls[0] == given:
         made.hold(0, held)
     return Opened(url=display_url(url), source=own, hierarchy=hierarchy, sources=made)

@@ -85,14 +85,15 @@ def sized(nbytes: Column, reader: RangeReader) -> Column:
 
 
 def protocol_of(url: str) -> str:
-    """Return the protocol of a URL, of the first link of a chain; "file" for paths."""
-    return url.partition("::")[0].partition("://")[0] if "://" in url else "file"
+    """Return the protocol of a URL; "file" for paths."""
+    return url.partition("://")[0] if "://" in url else "file"
 
 
 def options_for(url: str, storage_options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the storage options for one file: all of them, or those under its protocol.
 
-    They are by protocol where every value is a mapping and every name one of fsspec's protocols.
+    They are by protocol where every value is a mapping and every name one of fsspec's protocols. For a chain of URLs,
+    fsspec takes them so, but those of its own links only.
     """
     if not storage_options or not all(isinstance(value, Mapping) for value in storage_options.values()):
         return storage_options
@@ -100,5 +101,8 @@ def options_for(url: str, storage_options: Mapping[str, Any]) -> Mapping[str, An
 
     if not set(storage_options) <= set(available_protocols()):
         return storage_options
+    if "::" in url:
+        links = {link.partition("://")[0] for link in url.split("::")}
+        return {protocol: options for protocol, options in storage_options.items() if protocol in links}
     found: Mapping[str, Any] = storage_options.get(protocol_of(url), {})
     return found

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -202,6 +204,41 @@ def test_the_whole_file_instead_of_a_range_is_cut_right(serve: Any, body: bytes)
     assert read(reader, [(1000, 100)]) == [body[1000:1100]]
 
 
+def test_what_lies_behind_the_end_is_not_taken_from_the_beginning(serve: Any, body: bytes) -> None:
+    server = serve(body, faults=Faults(ignore_range=True))
+    reader = open_ranges(server.url("/file.h5"), expected=Identity(nbytes=len(body)))
+    with pytest.raises(SourceError, match="past the end"):
+        read(reader, [(1000, len(body))])  # the whole file has as many bytes as are wanted
+    assert not server.counts.gets
+
+
+def test_no_memory_is_taken_for_bytes_that_no_file_has(serve: Any, body: bytes) -> None:
+    reader = open_ranges(serve(body).url("/file.h5"))
+    with pytest.raises(SourceError, match="past the end"):
+        read(reader, [(0, 1 << 60)])
+
+
+def test_no_more_is_fetched_after_an_interrupt(serve: Any, body: bytes) -> None:
+    server = serve(body, latency=0.05)
+    policy = FetchPolicy(latency_seconds=0, concurrency=1)
+    threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        read(open_ranges(server.url("/file.h5"), policy=policy), [(n * 10_000, 10) for n in range(800)])
+    time.sleep(0.2)
+    asked = len(server.counts.gets)
+    time.sleep(0.3)
+    assert len(server.counts.gets) == asked < 100
+
+
+def test_the_pieces_of_a_large_chunk_end_with_the_first_that_fails(serve: Any, body: bytes) -> None:
+    server = serve(body, latency=0.02, faults=Faults(statuses={1: 403}))
+    policy = FetchPolicy(latency_seconds=0.001, concurrency=1)
+    with pytest.raises(SourceError, match="access was refused"):
+        read_one(open_ranges(server.url("/file.h5"), policy=policy), Span(0, 8 * MIB))
+    time.sleep(0.3)
+    assert len(server.counts.gets) <= 2
+
+
 def test_one_failure_ends_the_others(serve: Any, body: bytes) -> None:
     faults = Faults(statuses={3: 403}, hang=frozenset(range(4, 100)))
     reader = open_ranges(serve(body, faults=faults).url("/file.h5"), policy=replace(PATIENT, timeout_seconds=60))
@@ -291,9 +328,27 @@ def test_a_local_file_that_was_written_again_is_a_changed_one(body: bytes, tmp_p
     assert read(open_ranges(str(path), expected=Identity(nbytes=len(body))), SPANS) == expected(body, SPANS)
 
 
+def test_a_local_file_that_was_replaced_is_read_by_whoever_opens_it_then(body: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "file.h5"
+    path.write_bytes(body)
+    before = open_ranges(str(path))
+    assert read(before, SPANS) == expected(body, SPANS)
+    another = bytes(reversed(body))
+    (tmp_path / "new.h5").write_bytes(another)
+    os.replace(tmp_path / "new.h5", path)
+    assert read(open_ranges(str(path)), SPANS) == expected(another, SPANS)
+    assert read(before, SPANS) == expected(body, SPANS)
+
+
 def test_no_reader_leaves_a_thread_of_its_own(serve: Any, body: bytes) -> None:
     before = {thread.name for thread in threading.enumerate()}
     reader = open_ranges(serve(body).url("/file.h5"))
     read(reader, SPANS)
     new = {thread.name for thread in threading.enumerate()} - before
     assert all(name.startswith(("h5zarr", "fsspecIO", "range-server")) for name in new)
+
+
+def test_a_whole_file_that_is_as_long_as_the_range_is_not_taken_for_it(serve: Any, body: bytes) -> None:
+    server = serve(body[:100], faults=Faults(ignore_range=True))
+    with pytest.raises(SourceError, match="the answer begins at byte 0 instead of 50"):
+        read(open_ranges(server.url("/file.h5"), policy=PATIENT), [(50, 100)])

@@ -77,6 +77,15 @@ def test_a_file_opens_without_references(file: Path) -> None:
     check(open_hierarchy(f"file://{file}"))
 
 
+def test_a_relative_path_means_the_file_that_was_opened(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(file.parent)
+    opened = open_hierarchy(file.name)
+    monkeypatch.chdir(tmp_path)
+    check(opened)
+
+
 def test_a_small_file_far_away_is_read_once(server: RangeServer) -> None:
     check(open_hierarchy(server.url("/file.h5")))
     assert server.counts.heads == 0
@@ -189,6 +198,8 @@ def test_options_are_for_all_files_or_by_protocol() -> None:
     assert options_for("https://h/p", both) == {"headers": {}}
     assert options_for("gs://b/k", both) == {}
     assert options_for("/local/path", both) == {}
+    assert options_for("simplecache::s3://b/k", both) == {"s3": {"anon": True}}
+    assert options_for("zip://a.h5::https://h/p.zip", both) == {"https": {"headers": {}}}
 
 
 def test_references_that_name_no_file_say_so() -> None:
