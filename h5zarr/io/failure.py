@@ -58,10 +58,7 @@ class FetchError(Exception):
 def source_error(url: str, failure: Failure, span: Span | None = None) -> SourceError:
     """Return the error that names `url`, which must be safe to show, the bytes, what happened and the remedy."""
     where = "" if span is None else f" bytes {span.address}-{max(span.address, span.end - 1)}:"
-    error = SourceError(f"{url}:{where} {failure.what}")
-    error.remedy = failure.remedy
-    error.add_note(failure.remedy)
-    return error
+    return SourceError(f"{url}:{where} {failure.what}", remedy=failure.remedy)
 
 
 def may_pass(error: BaseException) -> bool:

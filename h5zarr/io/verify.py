@@ -30,7 +30,4 @@ def check_unchanged(url: str, expected: Identity, found: Identity) -> None:
 
 
 def _changed(url: str, what: str) -> SourceChanged:
-    error = SourceChanged(f"{url}: the file has changed since it was translated: {what}")
-    error.remedy = _REMEDY
-    error.add_note(_REMEDY)
-    return error
+    return SourceChanged(f"{url}: the file has changed since it was translated: {what}", remedy=_REMEDY)
