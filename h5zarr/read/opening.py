@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from warnings import warn
 
-from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.errors import MalformedFile, ProblemWarning, Unsupported
 from h5zarr.hierarchy import Hierarchy
 from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.io.ranges import open_ranges
@@ -22,6 +23,7 @@ from h5zarr.translating import Options, translate_source
 
 _SNIFFED_NBYTES = 64
 _REFERENCE_SUFFIXES = (".json", ".json.gz", ".json.zst")
+_SECRET = "secret"  # the kind of what is told of a URL that stands in references: nobody writes any here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,6 +37,12 @@ class Opened:
     source: str
     hierarchy: Hierarchy
     sources: Sources
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Tell Python's warnings of everything that is left out, or not all that it was."""
+        for problem in (*self.hierarchy.problems, *self.hierarchy.warnings):
+            if problem.kind != _SECRET:
+                warn(f"{self.url}:{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
     def close(self) -> None:
         """Let go of files and connections."""

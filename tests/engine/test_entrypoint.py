@@ -15,11 +15,12 @@ import xarray as xr
 
 from h5zarr.engine.entrypoint import H5ZarrBackendEntrypoint
 from h5zarr.engine.values import ZarrValues, open_values
-from h5zarr.errors import H5ZarrError, SourceChanged, SourceError
+from h5zarr.errors import H5ZarrError, ProblemWarning, SourceChanged, SourceError
 from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.io.remote_ranges import RemoteRanges
 from h5zarr.read.opening import open_hierarchy
 from h5zarr.translating import Options, translate
+from tests.collections_of_files import SAMPLES
 from tests.servers import Faults, RangeServer
 
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
@@ -258,6 +259,24 @@ def test_references_of_kerchunk_open(file: Path, tmp_path: Path) -> None:
         expected = truth(file)
         np.testing.assert_allclose(found.temp.values, expected.temp.values, rtol=1e-6)
         assert found.time.values.tolist() == expected.time.values.tolist()
+
+
+@pytest.mark.parametrize("opening", [xr.open_dataset, xr.open_datatree, xr.open_groups])
+def test_variables_that_cannot_be_shown_are_named_in_warnings(opening: Any, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.nc"
+    cut.write_bytes((SAMPLES / "ocean.nc").read_bytes()[:60_000])
+    with pytest.warns(ProblemWarning) as caught:
+        opened = opening(cut, engine="h5zarr")
+    assert "sst" not in (opened["/"] if isinstance(opened, dict) else opened)
+    told = [str(one.message) for one in caught]
+    assert any(text.startswith(f"{cut}:/: the file is truncated") for text in told)
+    assert any(text.startswith(f"{cut}:/sst: ") and text.endswith("with the original.") for text in told)
+    assert {one.filename for one in caught} == {__file__}
+
+
+def test_a_secret_in_a_url_is_kept_and_not_warned_of(server: RangeServer) -> None:
+    with xr.open_dataset(server.url("/file.nc") + "?token=secret", engine="h5zarr") as found:
+        assert found.temp.shape == (40, 300)
 
 
 @pytest.mark.parametrize("wrong", [b"bytes", 5, None, open])
