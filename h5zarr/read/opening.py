@@ -23,6 +23,7 @@ from h5zarr.translating import Options, translate_source
 
 _SNIFFED_NBYTES = 64
 _REFERENCE_SUFFIXES = (".json", ".json.gz", ".json.zst")
+_REFERENCES_THEMSELVES = 'Give the path or URL of the references instead, that which is "fo" in the storage options.'
 _SECRET = "secret"  # the kind of what is told of a URL that stands in references: nobody writes any here
 
 
@@ -63,6 +64,7 @@ def open_hierarchy(
     recorded raises SourceChanged when the first chunk is read from it.
     """
     text = os.fspath(url)
+    _check_arguments(text, storage_options, policy)
     options = dict(storage_options or {})
     sources = Sources(urls=(), storage_options=options, policy=policy or FetchPolicy())
     name = text.partition("?")[0]
@@ -77,6 +79,16 @@ def open_hierarchy(
             (content,) = source.read_many([Span(0, source.nbytes)])
             return _open_references(text, bytes(content), sources, verify)
         return _open_file(source, text, sources, verify)
+
+
+def _check_arguments(url: str, storage_options: object, policy: object) -> None:
+    """Raise an error for what would fail later, or not at all, in words that do not say why."""
+    if not isinstance(storage_options, Mapping | None):
+        raise TypeError(f"storage_options must be a dict, and not {type(storage_options).__name__}")
+    if not isinstance(policy, FetchPolicy | None):
+        raise TypeError(f"policy must be an h5zarr.FetchPolicy, and not {type(policy).__name__}")
+    if url.startswith("reference://"):
+        raise Unsupported(f"{url}: fsspec's view of references is not read here", remedy=_REFERENCES_THEMSELVES)
 
 
 def _open_references(url: str, content: bytes, sources: Sources, verify: bool) -> Opened:

@@ -236,6 +236,11 @@ def test_a_fault_in_mid_scan_names_url_and_range_and_remedy(serve: Any, body: by
         assert read(source, [Span(1000, 100)]) == [body[1000:1100]]
 
 
+def test_a_server_without_an_address_is_told_in_words() -> None:
+    with pytest.raises(SourceError, match=r"^http://nowhere\.invalid/file\.h5: the name of the server is not known"):
+        open_source("http://nowhere.invalid/file.h5")
+
+
 def test_a_file_that_vanishes_from_memory_is_a_source_error(memory_url: str) -> None:
     with open_source(memory_url, policy=EXACT) as source:
         source.read_many([Span(0, 8)])
