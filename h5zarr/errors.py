@@ -11,10 +11,17 @@ from typing import Self
 
 
 class H5ZarrError(Exception):
-    """Base of every error that h5zarr raises on purpose."""
+    """Base of every error that h5zarr raises on purpose. Its remedy stands below it in a traceback."""
 
     kind = "error"
     remedy = ""
+
+    def __init__(self, message: str, *, remedy: str | None = None) -> None:
+        if remedy is not None:
+            self.remedy = remedy
+        super().__init__(message)
+        if self.remedy:
+            self.add_note(self.remedy)
 
     def naming(self, where: str) -> Self:
         """Return this error, with where it happened in front of what it says."""
@@ -44,10 +51,7 @@ class OutputError(H5ZarrError):
 
     def __init__(self, path: str, what: str, *, remedy: str | None = None) -> None:
         self.path = path
-        if remedy is not None:
-            self.remedy = remedy
-        super().__init__(f"{path}: {what}")
-        self.add_note(self.remedy)
+        super().__init__(f"{path}: {what}", remedy=remedy)
 
 
 class MalformedFile(H5ZarrError):
@@ -58,9 +62,7 @@ class MalformedFile(H5ZarrError):
 
     def __init__(self, message: str, *, at: int | None = None, remedy: str | None = None) -> None:
         self.address = at
-        if remedy is not None:
-            self.remedy = remedy
-        super().__init__(message if at is None else f"{message} (byte {at:#x})")
+        super().__init__(message if at is None else f"{message} (byte {at:#x})", remedy=remedy)
 
 
 class Unsupported(H5ZarrError):

@@ -19,11 +19,6 @@ class NothingSelected(H5ZarrError):
         "h5zarr inspect lists the names."
     )
 
-    def __init__(self, message: str, remedy: str | None = None) -> None:
-        if remedy is not None:
-            self.remedy = remedy
-        super().__init__(message)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
@@ -39,7 +34,7 @@ class Selection:
         """Return the selected part, problems included."""
         root = "/" + self.group.strip("/")
         if not isinstance(tree.nodes.get(root), TreeGroup):
-            raise NothingSelected(f"the file has no group {root}", "h5zarr inspect lists the groups.")
+            raise NothingSelected(f"the file has no group {root}", remedy="h5zarr inspect lists the groups.")
         below = {moved: node for path, node in tree.nodes.items() if (moved := _below(path, root)) is not None}
         wanted = self._wanted(below)
         nodes = {path: node for path, node in below.items() if isinstance(node, TreeGroup) or wanted(path)}

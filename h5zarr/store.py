@@ -36,9 +36,12 @@ def open_store(
 
     `url` is a path or any fsspec URL. `storage_options` are for its file system and for those of the files that are
     referred to; `{"s3": {...}, "https": {...}}` where they need different ones. `policy` describes the network. With
-    `verify`, a file that is not the one that was recorded raises `SourceChanged` at the first read from it.
+    `verify`, a file that is not the one that was recorded raises `SourceChanged` at the first read from it. What the
+    store leaves out is named in a `ProblemWarning`.
     """
-    return HierarchyStore(open_hierarchy(url, storage_options=storage_options, policy=policy, verify=verify))
+    opened = open_hierarchy(url, storage_options=storage_options, policy=policy, verify=verify)
+    opened.warn(stacklevel=2)
+    return HierarchyStore(opened)
 
 
 class HierarchyStore(Store):

@@ -17,7 +17,7 @@ from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteReques
 from zarr.core.buffer import default_buffer_prototype
 
 import h5zarr
-from h5zarr.errors import SourceChanged, SourceError
+from h5zarr.errors import ProblemWarning, SourceChanged, SourceError
 from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.store import HierarchyStore, open_store
 from h5zarr.translating import Options, translate
@@ -228,3 +228,9 @@ def test_the_store_is_read_only(far: HierarchyStore) -> None:
     assert far.with_read_only(True) == far
     assert far != 5
     assert "refs.json" in repr(far)
+
+
+def test_what_the_store_leaves_out_is_named_in_a_warning() -> None:
+    with pytest.warns(ProblemWarning, match=r"types_sequences_latest.h5:/.*") as caught:
+        open_store(SAMPLES / "types_sequences_latest.h5")
+    assert {one.filename for one in caught} == {__file__}

@@ -20,6 +20,7 @@ from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
 from h5zarr.tree import NO_NOTES, AttributeNotes, StoredForm
 
 _OWN = frozenset({TYPES, STORED})
+_MOST_GROUPS_NAMED = 20
 _IN_ENCODING = "least_significant_digit"  # xarray's netCDF engine takes this attribute for encoding
 
 
@@ -55,7 +56,7 @@ class HierarchyDataStore(AbstractDataStore):
         self._read, self._source = read, source
         node = hierarchy.nodes.get(self._path)
         if not isinstance(node, GroupNode):
-            raise OSError(f"group not found: {self._path}")
+            raise OSError(f"{source}: group not found: {self._path}; {_describe_groups(hierarchy, self._path)}")
         self._node = node
         self._types: Mapping[str, Any] = node.attributes.get(TYPES, {})
         self._record: GroupRecord | None = decode_record(node.attributes.get(STORED))
@@ -109,6 +110,15 @@ class HierarchyDataStore(AbstractDataStore):
         hidden = self._hidden() | set(notes.foreign)
         fill = {} if FILL_VALUE in hidden else restore_fill(attributes, types, presentation.dtype)
         return restore_attributes(attributes, types, hidden, dict(notes.padded)) | fill
+
+
+def _describe_groups(hierarchy: Hierarchy, path: str) -> str:
+    """Return what there is instead of the group at `path`."""
+    if path in hierarchy.nodes:
+        return "this is a variable"
+    groups = [name for name, node in hierarchy.nodes.items() if isinstance(node, GroupNode)]
+    more = len(groups) - _MOST_GROUPS_NAMED
+    return f"there are {', '.join(groups[:_MOST_GROUPS_NAMED])}{f' and {more} more' if more > 0 else ''}"
 
 
 class _ShownArray(BackendArray):

@@ -30,6 +30,7 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
 
     `storage_options` are for their file systems; `policy`, an `h5zarr.FetchPolicy`, describes the network; with
     `verify`, a source that is not the one that was translated raises `h5zarr.SourceChanged` when it is first read.
+    What cannot be shown is left out, and named in a `ProblemWarning` of `h5zarr.errors`.
     """
 
     description = "Open HDF5 and netCDF files, and references to them, near or far, without a copy"
@@ -99,10 +100,19 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
             _open_group(opened, top, decoding)  # for its error
         return found
 
-    def open_datatree(self, filename_or_obj: Any, **options: Any) -> DataTree:
+    def open_datatree(
+        self,
+        filename_or_obj: Any,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        policy: FetchPolicy | None = None,
+        verify: bool = True,
+        **options: Any,
+    ) -> DataTree:
         from xarray import DataTree
 
-        tree = DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+        opened = _open(filename_or_obj, storage_options, policy, verify)
+        tree = DataTree.from_dict(self.open_groups_as_dict(opened, **options))
         return tree
 
 
@@ -111,7 +121,9 @@ def _open(place: Any, storage_options: Mapping[str, Any] | None, policy: FetchPo
         return place
     if not isinstance(place, str | os.PathLike):
         raise TypeError(f'engine="h5zarr" opens paths and URLs, and not {type(place).__name__}')
-    return open_hierarchy(place, storage_options=storage_options, policy=policy, verify=verify)
+    opened = open_hierarchy(place, storage_options=storage_options, policy=policy, verify=verify)
+    opened.warn(stacklevel=4)  # at the line that calls xarray
+    return opened
 
 
 def _open_group(opened: Opened, group: str, decoding: Mapping[str, Any]) -> Dataset:

@@ -62,8 +62,9 @@ def read_superblock(nbytes: int) -> Step[Superblock]:
 def _not_hdf5(beginning: bytes) -> H5ZarrError:
     if beginning[:4] in (b"CDF\x01", b"CDF\x02", b"CDF\x05"):
         return NotHdf5("this is a netCDF-3 file, and only HDF5 is read here")
+    found = f"no signature at byte 0, 512, 1024, …; it begins with {beginning!r}" if beginning else "it is empty"
     return MalformedFile(
-        f"not an HDF5 file: no signature at byte 0, 512, 1024, …; it begins with {beginning!r}",
+        f"not an HDF5 file: {found}",
         remedy="Check that this is the file that you mean, and not, for instance, a page that says why there is none.",
     )
 

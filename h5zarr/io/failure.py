@@ -18,6 +18,7 @@ PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _PASSING_NAMES = frozenset(
     ("ClientConnectionError", "ClientPayloadError", "ConnectionClosedError", "EndpointConnectionError")
 )
+_NAMELESS_NAMES = frozenset(("ClientConnectorDNSError", "gaierror"))  # aiohttp's, and socket's, which is slow to import
 _REFUSING_NAMES = frozenset(("PermissionDeniedError", "UnauthenticatedError"))  # obstore's
 
 
@@ -52,7 +53,10 @@ class Failure(NamedTuple):
     remedy: str
 
 
-GONE = Failure("there is no such file", "Check the URL; the file may have been moved or removed while it was read.")
+GONE = Failure(
+    "there is no such file",
+    "Check the path or URL. If references refer to it, the file has been moved or removed: translate it where it is.",
+)
 REFUSED = Failure("access was refused", "Check the credentials; a public bucket may need storage_options anon=True.")
 SHRUNK = Failure("this is past the end of the file", "The file may be truncated; compare its size with the original.")
 CLOSED = Failure("the source is closed", "Read before the source is closed, or open it again.")
@@ -83,10 +87,7 @@ class FetchError(Exception):
 def source_error(url: str, failure: Failure, span: Span | None = None) -> SourceError:
     """Return the error that names `url`, which must be safe to show, the bytes, what happened and the remedy."""
     where = "" if span is None else f" bytes {span.address}-{max(span.address, span.end - 1)}:"
-    error = SourceError(f"{url}:{where} {failure.what}")
-    error.remedy = failure.remedy
-    error.add_note(failure.remedy)
-    return error
+    return SourceError(f"{url}:{where} {failure.what}", remedy=failure.remedy)
 
 
 def may_pass(error: BaseException) -> bool:
@@ -149,6 +150,8 @@ def _describe_local_failure(error: BaseException) -> Failure:
         return Failure("the protocol is not known to fsspec", "Check the beginning of the URL.")
     if isinstance(error, TypeError | ValueError):
         return Failure(f"the URL or its storage options are not valid ({name})", "Check the storage options.")
+    if name in _NAMELESS_NAMES:
+        return Failure("the name of the server is not known", "Check the URL and the network, then try again.")
     if name == "NoCredentialsError":
         return Failure("no credentials were found", REFUSED.remedy)
     reason = f"{name}, {os.strerror(error.errno)}" if isinstance(error, OSError) and error.errno else name

@@ -32,7 +32,4 @@ def check_unchanged(
 
 
 def _changed(url: str, since: str, what: str, remedy: str) -> SourceChanged:
-    error = SourceChanged(f"{url}: the file has changed since {since}: {what}")
-    error.remedy = remedy
-    error.add_note(remedy)
-    return error
+    return SourceChanged(f"{url}: the file has changed since {since}: {what}", remedy=remedy)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import MalformedFile
+from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.hierarchy import ArrayNode, Manifest
 from h5zarr.io.ranges import Column
+from h5zarr.io.url import display_url
 from h5zarr.read.chunk_rows import ChunkRows, chunk_rows, grid_shape
 from h5zarr.read.decoding import Decoder, find_decoder
 from h5zarr.read.placing import Placing
@@ -88,7 +89,7 @@ class ArrayValues:
     def _take(self, key: tuple[Any, ...]) -> npt.NDArray[Any]:
         try:
             whole = self._decoder.decode(self._rows.inline[0])
-        except MalformedFile as error:
+        except (MalformedFile, Unsupported) as error:
             raise error.naming(self.path) from None
         return np.array(whole[(*key, ...)])
 
@@ -105,9 +106,15 @@ class ArrayValues:
             for position in np.flatnonzero(inline >= 0).tolist():
                 placing.place([position], [memoryview(self._rows.inline[int(inline[position])])])
             self._fetch(np.flatnonzero(rows >= 0), rows, placing)
-        except MalformedFile as error:
-            raise error.naming(self.path) from None
+        except (MalformedFile, Unsupported) as error:
+            raise error.naming(self._name) from None
         return values
+
+    @property
+    def _name(self) -> str:
+        """How errors call it: the path, behind that of the file where all chunks are in one."""
+        source = self._rows.source
+        return f"{display_url(self._sources.urls[source])}:{self.path}" if isinstance(source, int) else self.path
 
     def _fetch(self, positions: Column, rows: Column, placing: Placing) -> None:
         """Read the chunks at `positions`, which are rows of the manifest, from whatever files they are in."""

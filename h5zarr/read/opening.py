@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+from warnings import warn
 
-from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.errors import MalformedFile, ProblemWarning, Unsupported
 from h5zarr.hierarchy import Hierarchy
 from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.io.ranges import open_ranges
@@ -22,6 +23,8 @@ from h5zarr.translating import Options, translate_source
 
 _SNIFFED_NBYTES = 64
 _REFERENCE_SUFFIXES = (".json", ".json.gz", ".json.zst")
+_REFERENCES_THEMSELVES = 'Give the path or URL of the references instead, that which is "fo" in the storage options.'
+_SECRET = "secret"  # the kind of what is told of a URL that stands in references: nobody writes any here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,6 +38,12 @@ class Opened:
     source: str
     hierarchy: Hierarchy
     sources: Sources
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Tell Python's warnings of everything that is left out, or not all that it was."""
+        for problem in (*self.hierarchy.problems, *self.hierarchy.warnings):
+            if problem.kind != _SECRET:
+                warn(f"{self.url}:{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
     def close(self) -> None:
         """Let go of files and connections."""
@@ -55,6 +64,7 @@ def open_hierarchy(
     recorded raises SourceChanged when the first chunk is read from it.
     """
     text = os.fspath(url)
+    _check_arguments(text, storage_options, policy)
     options = dict(storage_options or {})
     sources = Sources(urls=(), storage_options=options, policy=policy or FetchPolicy())
     name = text.partition("?")[0]
@@ -69,6 +79,16 @@ def open_hierarchy(
             (content,) = source.read_many([Span(0, source.nbytes)])
             return _open_references(text, bytes(content), sources, verify)
         return _open_file(source, text, sources, verify)
+
+
+def _check_arguments(url: str, storage_options: object, policy: object) -> None:
+    """Raise an error for what would fail later, or not at all, in words that do not say why."""
+    if not isinstance(storage_options, Mapping | None):
+        raise TypeError(f"storage_options must be a dict, and not {type(storage_options).__name__}")
+    if not isinstance(policy, FetchPolicy | None):
+        raise TypeError(f"policy must be an h5zarr.FetchPolicy, and not {type(policy).__name__}")
+    if url.startswith("reference://"):
+        raise Unsupported(f"{url}: fsspec's view of references is not read here", remedy=_REFERENCES_THEMSELVES)
 
 
 def _open_references(url: str, content: bytes, sources: Sources, verify: bool) -> Opened:

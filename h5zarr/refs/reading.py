@@ -69,7 +69,7 @@ def _told_of(name: str) -> Iterator[None]:
     except MalformedFile as error:
         raise MalformedFile(f"{name}: {error}", remedy=_REMEDY) from None
     except H5ZarrError as error:
-        raise type(error)(f"{name}: {error}") from None
+        raise error.naming(name) from None
     except SURPRISES as error:
         raise MalformedFile(f"{name}: {surprised(error)}", remedy=_REMEDY) from error
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import json
 import pickle
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,11 +16,12 @@ import xarray as xr
 
 from h5zarr.engine.entrypoint import H5ZarrBackendEntrypoint
 from h5zarr.engine.values import ZarrValues, open_values
-from h5zarr.errors import H5ZarrError, SourceChanged, SourceError
+from h5zarr.errors import H5ZarrError, ProblemWarning, SourceChanged, SourceError
 from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.io.remote_ranges import RemoteRanges
 from h5zarr.read.opening import open_hierarchy
 from h5zarr.translating import Options, translate
+from tests.collections_of_files import SAMPLES
 from tests.servers import Faults, RangeServer, is_closed_soon
 
 pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
@@ -117,8 +119,10 @@ def test_a_tree_has_all_groups_or_those_below_one(file: Path, references: Path) 
 
 def test_a_group_that_is_not_there_is_named(references: Path) -> None:
     for open_it in (xr.open_dataset, xr.open_datatree):
-        with pytest.raises(OSError, match="group not found: /nowhere"):
+        with pytest.raises(OSError, match=r"file\.nc: group not found: /nowhere; there are /, /quality, /quality/in"):
             open_it(references, engine="h5zarr", group="nowhere")
+        with pytest.raises(OSError, match=r"group not found: /temp; this is a variable$"):
+            open_it(references, engine="h5zarr", group="temp")
 
 
 def test_many_files_open_as_one(tmp_path: Path) -> None:
@@ -259,6 +263,19 @@ def test_references_of_kerchunk_open(file: Path, tmp_path: Path) -> None:
         assert found.time.values.tolist() == expected.time.values.tolist()
 
 
+@pytest.mark.parametrize("opening", [xr.open_dataset, xr.open_datatree, xr.open_groups])
+def test_variables_that_cannot_be_shown_are_named_in_warnings(opening: Any, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.nc"
+    cut.write_bytes((SAMPLES / "ocean.nc").read_bytes()[:60_000])
+    with pytest.warns(ProblemWarning) as caught:
+        opened = opening(cut, engine="h5zarr")
+    assert "sst" not in (opened["/"] if isinstance(opened, dict) else opened)
+    told = [str(one.message) for one in caught]
+    assert any(text.startswith(f"{cut}:/: the file is truncated") for text in told)
+    assert any(text.startswith(f"{cut}:/sst: ") and text.endswith("with the original.") for text in told)
+    assert {one.filename for one in caught} == {__file__}
+
+
 @pytest.mark.parametrize("wrong", [b"bytes", 5, None, open])
 def test_what_is_no_path_is_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match="opens paths and URLs"):
@@ -269,6 +286,18 @@ def test_what_is_no_file_of_any_known_kind_is_named(tmp_path: Path) -> None:
     (tmp_path / "text.nc").write_text("hello")
     with pytest.raises(H5ZarrError, match=r"text.nc: not an HDF5 file"):
         xr.open_dataset(tmp_path / "text.nc", engine="h5zarr")
+
+
+def test_a_filter_whose_package_is_missing_is_named_with_file_and_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "blosc2", None)
+    with xr.open_dataset(SAMPLES / "filters_plugins.h5", engine="h5zarr") as found:
+        with pytest.raises(
+            H5ZarrError, match=r"filters_plugins\.h5:/blosc2: filter blosc2 needs the package"
+        ) as caught:
+            found.blosc2.load()
+        assert caught.value.__notes__ == ["Install it: pip install 'h5zarr[filters]'"]
+        assert caught.value.__cause__ is None
+        assert found.zstd.load().shape
 
 
 def test_codecs_that_h5zarr_does_not_know_are_left_to_zarr(tmp_path: Path) -> None:

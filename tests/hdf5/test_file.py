@@ -132,7 +132,7 @@ def test_a_file_without_a_superblock_is_refused_with_what_it_begins_with(tmp_pat
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "empty.h5"
     path.write_bytes(b"")
-    with pytest.raises(MalformedFile, match="not an HDF5 file"):
+    with pytest.raises(MalformedFile, match="not an HDF5 file: it is empty"):
         h5zarr.scan(str(path))
 
 

@@ -245,6 +245,11 @@ def test_a_file_that_is_replaced_in_mid_scan_is_not_mixed(serve: Any, body: byte
         assert "again" in caught.value.remedy
 
 
+def test_a_server_without_an_address_is_told_in_words() -> None:
+    with pytest.raises(SourceError, match=r"^http://nowhere\.invalid/file\.h5: the name of the server is not known"):
+        open_source("http://nowhere.invalid/file.h5")
+
+
 def test_a_file_that_vanishes_from_memory_is_a_source_error(memory_url: str) -> None:
     with open_source(memory_url, policy=EXACT) as source:
         source.read_many([Span(0, 8)])

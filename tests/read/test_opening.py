@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from h5zarr.errors import H5ZarrError, SourceChanged, SourceError
+from h5zarr.errors import H5ZarrError, Problem, ProblemWarning, SourceChanged, SourceError, Unsupported
 from h5zarr.hierarchy import ArrayNode
 from h5zarr.io.source import Identity
 from h5zarr.read.arrays import ArrayValues
@@ -205,3 +205,33 @@ def test_options_are_for_all_files_or_by_protocol() -> None:
 def test_references_that_name_no_file_say_so() -> None:
     with pytest.raises(SourceError, match="do not say which file"):
         Sources(urls=("",)).reader(0)
+
+
+# --- what is told
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"storage_options": "anon"}, "storage_options must be a dict"),
+        ({"policy": {}}, "policy must be an h5zarr.Fetch"),
+    ],
+)
+def test_options_of_a_wrong_type_are_named(file: Path, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        open_hierarchy(file, **wrong)
+
+
+def test_whoever_comes_with_the_url_for_zarr_is_told_which_to_give() -> None:
+    with pytest.raises(Unsupported, match=r"^reference://: ") as caught:
+        open_hierarchy("reference://", storage_options={"fo": "ocean.json"})
+    assert '"fo"' in caught.value.remedy
+
+
+def test_what_is_left_out_is_warned_of_but_for_secrets_that_are_used(file: Path) -> None:
+    opened = open_hierarchy(file)
+    left_out, secret = Problem("/x", "malformed", "it is broken", "Mend it."), Problem("/", "secret", "it is kept")
+    opened = replace(opened, hierarchy=replace(opened.hierarchy, problems=(left_out,), warnings=(secret,)))
+    with pytest.warns(ProblemWarning) as caught:
+        opened.warn()
+    assert [str(one.message) for one in caught] == [f"{file}:/x: it is broken. Mend it."]
