@@ -123,7 +123,7 @@ class RemoteRanges:
         return int(size)
 
     def _run(self, opened: _Opened, plan: list[Request], handing: _Handing) -> None:
-        """Read on the loop of the file system. Who no longer waits, since Ctrl-C was pressed, needs no more requests."""
+        """Read on the loop of the file system. No more is asked for when Ctrl-C was pressed: nobody waits for it."""
         tasks: list[asyncio.Task[Any] | None] = []
 
         async def read() -> None:
