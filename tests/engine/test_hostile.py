@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
+import zlib
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +162,23 @@ def test_a_chunk_that_zarr_cannot_decode_is_an_error_that_names_the_array(tmp_pa
     codecs = [*LITTLE, {"name": "gzip", "configuration": {"level": 1}}]
     with pytest.raises(H5ZarrError, match=r"^/a: "):
         open_references(tmp_path, one_array("int32", 0, codecs=codecs, chunk="this was never compressed"))
+
+
+@pytest.mark.parametrize(
+    ("codec", "chunk_shape"),
+    [
+        ({"name": "numcodecs.shuffle", "configuration": {"elementsize": {}}}, 3),
+        ({"name": "numcodecs.shuffle", "configuration": {"elementsize": 1.5}}, 3),
+        ({"name": "numcodecs.zlib", "configuration": {"level": 1}}, 1 << 62),
+        ({"name": "h5zarr.elements", "configuration": {"datatype": "AAAA"}}, 3),
+    ],
+    ids=str,
+)
+def test_settings_of_codecs_that_make_no_sense_are_an_error(codec: Any, chunk_shape: int, tmp_path: Path) -> None:
+    grid = {"name": "regular", "configuration": {"chunk_shape": [chunk_shape]}}
+    content = "base64:" + b64encode(zlib.compress(bytes(12))).decode()
+    with pytest.raises(H5ZarrError, match=r"^/a: "):
+        open_references(tmp_path, one_array("int32", 0, codecs=[*LITTLE, codec], chunk_grid=grid, chunk=content))
 
 
 @pytest.mark.parametrize("value", ["N/A", [1, 2, 3], None, {"a": 1}, 1 << 70], ids=str)
