@@ -57,6 +57,8 @@ def restore_fill(attributes: Mapping[str, Json], types: Mapping[str, Json], dtyp
         return {FILL_VALUE: np.bytes_(value.encode()) if dtype.kind == "S" else value}
     if FILL_VALUE not in attributes:
         return {}
+    if isinstance(attributes[FILL_VALUE], str) and dtype.kind in "OU":
+        return {FILL_VALUE: attributes[FILL_VALUE]}
     number = _decode_number(attributes[FILL_VALUE])
     return {FILL_VALUE: np.asarray(number).astype(dtype.newbyteorder("="))[()]}
 

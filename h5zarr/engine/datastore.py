@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -16,6 +17,8 @@ from h5zarr.engine.attributes import FILL_VALUE, HIDDEN, restore_attributes, res
 from h5zarr.engine.elements import Presentation, choose_presentation, present
 from h5zarr.engine.encoding import netcdf_encoding
 from h5zarr.engine.record import GroupRecord, decode_record
+from h5zarr.errors import H5ZarrError, MalformedFile
+from h5zarr.hdf5.guard import SURPRISES, surprised
 from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
 from h5zarr.tree import NO_NOTES, AttributeNotes, StoredForm
 
@@ -67,23 +70,26 @@ class HierarchyDataStore(AbstractDataStore):
 
     def get_variables(self) -> dict[str, Variable]:
         prefix = self._path.rstrip("/") + "/"
-        return {
-            name: self._open_variable(path, name, node)
-            for path, node in self._hierarchy.nodes.items()
-            if isinstance(node, ArrayNode) and path.startswith(prefix) and "/" not in (name := path[len(prefix) :])
-        }
+        variables = {}
+        for path, node in self._hierarchy.nodes.items():
+            if isinstance(node, ArrayNode) and path.startswith(prefix) and "/" not in (name := path[len(prefix) :]):
+                with _told_of(path):
+                    variables[name] = self._open_variable(path, name, node)
+        return variables
 
     def get_attrs(self) -> dict[str, Any]:
         notes = self._record.notes if self._record is not None else NO_NOTES
-        hidden = self._hidden() | _OWN | set(notes.foreign)
-        return restore_attributes(self._node.attributes, self._types.get("", {}), hidden, dict(notes.padded))
+        with _told_of(self._path):
+            hidden = self._hidden() | _OWN | set(notes.foreign)
+            return restore_attributes(self._node.attributes, self._types.get("", {}), hidden, dict(notes.padded))
 
     def get_dimensions(self) -> dict[str, int]:
         """Return the lengths of the dimensions that variables of this group have."""
         return {str(name): n for one in self.get_variables().values() for name, n in one.sizes.items()}
 
     def get_encoding(self) -> dict[str, Any]:
-        return {"unlimited_dims": set(self._record.unlimited if self._record is not None else ())}
+        with _told_of(self._path):
+            return {"unlimited_dims": set(self._record.unlimited if self._record is not None else ())}
 
     def close(self) -> None:
         if self._close is not None:
@@ -119,6 +125,19 @@ def _describe_groups(hierarchy: Hierarchy, path: str) -> str:
     groups = [name for name, node in hierarchy.nodes.items() if isinstance(node, GroupNode)]
     more = len(groups) - _MOST_GROUPS_NAMED
     return f"there are {', '.join(groups[:_MOST_GROUPS_NAMED])}{f' and {more} more' if more > 0 else ''}"
+
+
+@contextmanager
+def _told_of(path: str) -> Iterator[None]:
+    """Name the node that something is wrong with: references may come from anybody, and say anything."""
+    try:
+        yield
+    except H5ZarrError as error:
+        if str(error).startswith(path):
+            raise
+        raise error.naming(path) from None
+    except (AttributeError, *SURPRISES) as error:
+        raise MalformedFile(f"{path}: {surprised(error)}") from error
 
 
 class _ShownArray(BackendArray):

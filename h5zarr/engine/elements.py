@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import Unrepresentable
+from h5zarr.errors import MalformedFile, Unrepresentable, Unsupported
 from h5zarr.hierarchy import ArrayNode, Json
 from h5zarr.tree import StoredForm
 
 _TIMES = {"numpy.datetime64": "M8", "numpy.timedelta64": "m8"}
+_BYTES = "variable_length_bytes"
+_OF_ANY_LENGTH = ("string", _BYTES)
 _TEXT = np.dtype("O", metadata={"element_type": str})  # so xarray marks text of any length
 
 
@@ -50,23 +52,33 @@ def choose_presentation(array: ArrayNode, form: StoredForm, *, is_classic: bool 
     dtype = stored_dtype(array)
     if is_classic:
         dtype = dtype.newbyteorder("=")
+    number = dtype if form.number is None else _check_number(np.dtype(form.number), dtype)
     if form.enumeration is not None:
-        return _enumeration(np.dtype(form.number) if form.number is not None else dtype, form)
+        return _enumeration(number, form)
     if form.number is not None:
-        return _plain(np.dtype(form.number))
+        return _plain(number)
+    if array.data_type == _BYTES:
+        return _plain(dtype)
     if dtype.kind == "O":
         return Presentation(dtype=_TEXT, in_encoding=str, change=Change.TEXT)
     if dtype.kind == "S" and dtype.itemsize > 1:
         return Presentation(
             dtype=_TEXT, in_encoding=str, change=Change.FIXED_TEXT, padding=form.padding, nbytes=dtype.itemsize
         )
-    if dtype.kind == "c" and form.members:
+    if dtype.kind == "c" and len(form.members) == 2:
         part = np.dtype(f"f{dtype.itemsize // 2}")
         return _plain(_aligned(dict.fromkeys(form.members, part)), Change.PAIR)
     if dtype.names is not None and dtype.fields is not None:
         fields = {name: dtype.fields[name][0] for name in form.members or dtype.names}
         return _plain(_aligned(fields), Change.MEMBERS)
     return _plain(dtype)
+
+
+def _check_number(recorded: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the recorded type: of integers another, of other numbers the same in another byte order."""
+    if recorded.newbyteorder("=") != dtype.newbyteorder("=") and not (recorded.kind in "iu" and dtype.kind in "biu"):
+        raise MalformedFile(f"the record of storage says {recorded} of values that are {dtype}")
+    return recorded
 
 
 def _plain(dtype: np.dtype[Any], change: Change = Change.CAST) -> Presentation:
@@ -91,7 +103,7 @@ def present(values: npt.NDArray[Any], presentation: Presentation) -> npt.NDArray
     dtype = presentation.dtype
     match presentation.change:
         case Change.CAST:
-            return values.astype(dtype, copy=False)
+            return _cast(values, dtype)
         case Change.PAIR:
             shown, (first, second) = np.zeros(values.shape, dtype), dtype.names or ()
             shown[first], shown[second] = values.real, values.imag
@@ -110,6 +122,14 @@ def present(values: npt.NDArray[Any], presentation: Presentation) -> npt.NDArray
     objects = np.empty(len(texts), object)
     objects[:] = texts
     return objects.reshape(values.shape)
+
+
+def _cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the same values in another type. Only the record of storage may name a smaller one, and may be wrong."""
+    shown = values.astype(dtype, copy=False)
+    if values.dtype.kind in "iu" and not np.can_cast(values.dtype, dtype) and not np.array_equal(shown, values):
+        raise MalformedFile(f"the record of storage says {dtype}, which is too small for the values")
+    return shown
 
 
 def _text(stored: bytes, presentation: Presentation) -> str:
@@ -137,10 +157,12 @@ def _byte_order(array: ArrayNode) -> Any:
 
 def _decode_dtype(data_type: Json) -> np.dtype[Any]:
     if isinstance(data_type, str):
-        return np.dtype(object) if data_type == "string" else np.dtype(data_type)
+        return _decode_name(data_type)
     name, settings = data_type["name"], data_type.get("configuration", {})
     if name == "null_terminated_bytes":
         return np.dtype(f"S{settings['length_bytes']}")
+    if name == "fixed_length_utf32":
+        return np.dtype(f"U{settings['length_bytes'] // 4}")
     if name == "raw_bytes":
         return np.dtype(f"V{settings['length_bytes']}")
     if name == "structured":
@@ -149,3 +171,12 @@ def _decode_dtype(data_type: Json) -> np.dtype[Any]:
         scale, unit = settings["scale_factor"], settings["unit"]
         return np.dtype(f"{_TIMES[name]}[{scale}{unit}]")
     raise Unrepresentable(f"no numpy type is known for Zarr's {name}")
+
+
+def _decode_name(name: str) -> np.dtype[Any]:
+    if name in _OF_ANY_LENGTH:
+        return np.dtype(object)
+    try:
+        return np.dtype(name)
+    except TypeError:
+        raise Unsupported(f'the data type "{name[:40]}" is not known') from None

@@ -53,7 +53,7 @@ def decode_record(record: Json | None) -> GroupRecord | None:
 def _decode_form(form: Mapping[str, Json]) -> StoredForm:
     chunks, enumeration = form.get("chunks"), form.get("enumeration")
     return StoredForm(
-        chunk_shape=None if chunks is None else tuple(map(int, chunks)),
+        chunk_shape=None if chunks is None else tuple(map(_positive, chunks)),
         filters=tuple(
             RecordedFilter(number=int(number), values=tuple(map(int, values)))
             for number, values in form.get("filters", ())
@@ -63,9 +63,15 @@ def _decode_form(form: Mapping[str, Json]) -> StoredForm:
         if enumeration is None
         else StoredEnumeration(name=enumeration["name"], members=tuple(enumeration["members"].items())),
         members=tuple(form.get("members", ())),
-        padding=form.get("padding", ""),
+        padding=" " if form.get("padding", "") else "",
         notes=_decode_notes(form),
     )
+
+
+def _positive(length: Json) -> int:
+    if int(length) < 1:
+        raise ValueError(f"{length} is no length of a chunk")
+    return int(length)
 
 
 def _decode_notes(record: Mapping[str, Json]) -> AttributeNotes:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from h5zarr.errors import H5ZarrError, MalformedFile
 from h5zarr.hierarchy import ArrayNode
 from h5zarr.read.arrays import ArrayValues
 from h5zarr.read.decoding import find_decoder
@@ -38,4 +39,9 @@ class ZarrValues:
         return ZarrValues, (self._opened, self._path)
 
     def __getitem__(self, key: tuple[Any, ...]) -> npt.NDArray[Any]:
-        return np.asarray(self._array.oindex[key])
+        try:
+            return np.asarray(self._array.oindex[key])
+        except (H5ZarrError, IndexError):
+            raise
+        except Exception as error:  # of whatever codec it is
+            raise MalformedFile(f"{self._path}: zarr cannot read it: {type(error).__name__}: {error}") from error

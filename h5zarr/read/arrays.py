@@ -20,7 +20,7 @@ from h5zarr.read.decoding import Decoder, find_decoder
 from h5zarr.read.placing import Placing
 from h5zarr.read.selection import AxisSelection, Key, select_axis
 from h5zarr.read.sources import Sources, in_each, sized
-from h5zarr.refs.v2_types import decode_element
+from h5zarr.refs.v2_fill import decode_fill
 
 _NONE = Manifest(index=np.empty((0, 0), np.int64), address=np.empty(0, np.int64), nbytes=np.empty(0, np.int64))
 
@@ -39,7 +39,10 @@ class ArrayValues:
         self._node = node
         self._decoder = decoder
         self._grid_shape = grid_shape(node)
-        self._fill = decode_element(node.fill_value, decoder.dtype)
+        try:
+            self._fill = decode_fill(node.fill_value, decoder.dtype)
+        except MalformedFile as error:
+            raise error.naming(self.path) from None
 
     @cached_property
     def _rows(self) -> ChunkRows:
@@ -118,6 +121,8 @@ class ArrayValues:
 
     def _fetch(self, positions: Column, rows: Column, placing: Placing) -> None:
         """Read the chunks at `positions`, which are rows of the manifest, from whatever files they are in."""
+        if not len(positions):
+            return  # references that carry all of it may name no file
         found = rows[positions]
         address, nbytes = self._rows.address[found], self._rows.nbytes[found]
         source = self._rows.source if isinstance(self._rows.source, int) else self._rows.source[found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from base64 import b64decode
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, TypeAlias
 
@@ -16,6 +16,7 @@ from h5zarr.encode.codec_filters import CodecFilter, find_filter
 from h5zarr.errors import H5ZarrError, MalformedFile, Unrepresentable
 from h5zarr.filters.pipeline import undo_filters
 from h5zarr.filters.shuffle import unshuffled
+from h5zarr.hdf5.guard import SURPRISES, surprised
 from h5zarr.hierarchy import ArrayNode, Json
 from h5zarr.netcdf4.conversion import convert_elements, stored_nbytes
 from h5zarr.refs.v2_codecs import byte_order
@@ -43,9 +44,22 @@ class Decoder:
 def find_decoder(node: ArrayNode) -> Decoder | None:
     """Return the decoder of an array's chunks; None where a codec, or the type, is not known here."""
     try:
-        return _find_decoder(node)
-    except (H5ZarrError, LookupError, TypeError, ValueError):
+        decoder = _find_decoder(node)
+    except (H5ZarrError, *SURPRISES):
         return None
+    return replace(decoder, decode=_guarded(decoder.decode))
+
+
+def _guarded(decode: Decode) -> Decode:
+    """Return the same, but what nobody foresaw, of codecs whose settings are anybody's, is a MalformedFile."""
+
+    def guarded(content: Content) -> npt.NDArray[Any]:
+        try:
+            return decode(content)
+        except SURPRISES as error:
+            raise surprised(error) from error
+
+    return guarded
 
 
 def _find_decoder(node: ArrayNode) -> Decoder:

@@ -157,7 +157,7 @@ def decode_fill_v2(value: Json, dtype: np.dtype[Any], attributes: Mapping[str, J
 
     As in xarray, a fill value that is not null overrules the attribute `_FillValue`, whose value is a plain number.
     """
-    element = None if value is None else _decode_fill(value, dtype)
+    element = None if value is None else decode_fill(value, dtype)
     if dtype.kind in "OU":
         fill_value: Json = "" if element is None else str(element)
     elif element is None and dtype.kind in "mM":
@@ -178,8 +178,11 @@ def decode_fill_v2(value: Json, dtype: np.dtype[Any], attributes: Mapping[str, J
         return Unmixed(fill_value, kept, what)
 
 
-def _decode_fill(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return the element that `value`, a `fill_value` of version 2, stands for. Raises MalformedFile if it is none."""
+def decode_fill(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the element that `value`, a `fill_value` of either version, stands for.
+
+    Raises MalformedFile if it is none of the type.
+    """
     is_of_kind = isinstance(value, _FORMS[dtype.kind])
     try:
         if not is_of_kind:
@@ -189,6 +192,8 @@ def _decode_fill(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
                 raise ValueError("it is outside the range")
             value = int(value)
         if dtype.kind in "SV" and len(b64decode(value, validate=True)) > dtype.itemsize:
+            raise ValueError("it is too long")
+        if dtype.kind == "U" and len(value) > dtype.itemsize // 4:
             raise ValueError("it is too long")
         with np.errstate(over="ignore"):
             element = decode_element(str(value) if dtype.kind == "O" else value, dtype)

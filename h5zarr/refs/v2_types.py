@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 import struct
 from base64 import b64decode
@@ -117,7 +118,7 @@ def decode_element(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         half = np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}")
         return np.array([_decode_float(part, half) for part in value], half).view(dtype).reshape(())
     if dtype.kind in "mM":
-        number = np.iinfo(np.int64).min if value == "NaT" else value
+        number = np.iinfo(np.int64).min if value == "NaT" else operator.index(value)
         return np.array(number, f"{dtype.str[0]}i8").view(dtype)
     if dtype.kind in "SV":
         return np.frombuffer(b64decode(value).ljust(dtype.itemsize, b"\0"), dtype, 1).reshape(())
@@ -150,6 +151,8 @@ def _decode_float(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return a number, or what is given by a word or by its bits."""
     if isinstance(value, str) and value.startswith("0x"):
         bits = bytes.fromhex(value[2:])
+        if len(bits) != dtype.itemsize:
+            raise ValueError(f"it has {len(bits)} bytes instead of {dtype.itemsize}")
         return np.frombuffer(bits, dtype.newbyteorder(">"), 1).astype(dtype).reshape(())
     return np.array(float(value), dtype)
 

@@ -1,0 +1,225 @@
+"""References come from anybody: what they say wrongly is an error of h5zarr, and never another value."""
+
+from __future__ import annotations
+
+import json
+import warnings
+import zlib
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+from h5zarr.encode.encode import STORED, TYPES
+from h5zarr.errors import H5ZarrError
+from h5zarr.translating import translate
+
+LITTLE = [{"name": "bytes", "configuration": {"endian": "little"}}]
+
+
+def open_references(path: Path, refs: dict[str, Any], **options: Any) -> xarray.Dataset:
+    target = path / "refs.json"
+    target.write_text(json.dumps({"version": 1, "refs": refs}))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Numcodecs codecs are not in the Zarr version 3")
+        warnings.filterwarnings("ignore", "The data type .* does not have a Zarr V3 specification")
+        return xarray.open_dataset(target, engine="h5zarr", **options).load()
+
+
+def one_array(data_type: Any, fill_value: Any, **more: Any) -> dict[str, Any]:
+    """Return references of an array of three elements, none of them written unless `chunk` is given."""
+    chunk = more.pop("chunk", None)
+    array = {
+        "zarr_format": 3,
+        "node_type": "array",
+        "shape": [3],
+        "data_type": data_type,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [3]}},
+        "chunk_key_encoding": {"name": "default"},
+        "fill_value": fill_value,
+        "codecs": LITTLE,
+        "dimension_names": ["x"],
+        **more,
+    }
+    refs = {"zarr.json": json.dumps({"zarr_format": 3, "node_type": "group"}), "a/zarr.json": json.dumps(array)}
+    return refs if chunk is None else refs | {"a/c/0": chunk}
+
+
+# --- what is recorded of a file
+
+
+@pytest.fixture(scope="module")
+def refs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    path = tmp_path_factory.mktemp("hostile") / "file.h5"
+    with h5py.File(path, "w") as file:
+        file["number"] = np.array([1.5, 300.5, -2.5])
+        file["integer"] = np.array([1, 300, -2], "<i4")
+        file["complex"] = np.array([1 + 2j, 3])
+        file["record"] = np.array([(1, 2.5)], [("a", "<i4"), ("b", "<f8")])
+        file["integer"].attrs["units"] = "m"
+    translate(path, path.with_suffix(".json"))
+    found: dict[str, Any] = json.loads(path.with_suffix(".json").read_text())["refs"]
+    return found
+
+
+def with_attributes(refs: dict[str, Any], **attributes: Any) -> dict[str, Any]:
+    root = json.loads(refs["zarr.json"]) if isinstance(refs["zarr.json"], str) else refs["zarr.json"]
+    return refs | {"zarr.json": json.dumps(root | {"attributes": attributes})}
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"number": {"number": "int8"}},
+        {"number": {"number": "M8[s]"}},
+        {"number": {"enumeration": {"name": "e", "members": {}}, "number": "int16"}},
+        {"integer": {"number": "int8"}},
+        {"integer": {"number": "uint32"}},
+        {"integer": {"number": "nonsense"}},
+        {"integer": {"chunks": [0]}},
+        {"integer": {"chunks": [1, 1, 1]}},
+        {"record": {"members": ["c"]}},
+        {"record": {"members": [["a"]]}},
+        {"integer": {"foreign": [{}]}},
+        {"integer": 5},
+    ],
+    ids=str,
+)
+def test_a_record_that_does_not_fit_is_an_error(refs: dict[str, Any], variables: Any, tmp_path: Path) -> None:
+    with pytest.raises(H5ZarrError):
+        open_references(tmp_path, with_attributes(refs, **{STORED: {"variables": variables}}), decode_cf=False)
+
+
+@pytest.mark.parametrize(
+    "types",
+    [5, {"integer": 5}, {"integer": {"units": 5}, "": 3}, {"integer": {"_FillValue": {"type": "int8"}}}, {"": []}],
+    ids=str,
+)
+def test_types_that_do_not_fit_are_an_error_or_without_effect(refs: dict[str, Any], types: Any, tmp_path: Path) -> None:
+    try:
+        opened = open_references(tmp_path, with_attributes(refs, **{TYPES: types}), decode_cf=False)
+    except H5ZarrError:
+        return
+    assert opened["integer"].values.tolist() == [1, 300, -2]
+
+
+def test_a_pair_of_names_is_needed_for_a_complex_number(refs: dict[str, Any], tmp_path: Path) -> None:
+    record = {"variables": {"complex": {"members": ["a", "b", "c"]}}}
+    opened = open_references(tmp_path, with_attributes(refs, **{STORED: record}), decode_cf=False)
+    assert opened["complex"].values.tolist() == [1 + 2j, 3]
+
+
+# --- what metadata say
+
+
+@pytest.mark.parametrize(
+    ("data_type", "fill_value"),
+    [
+        ("bool", "false"),
+        ("bool", 3),
+        ("int32", 1.5),
+        ("int32", "12"),
+        ("int32", 1 << 40),
+        ("int32", [1, 2, 3]),
+        ("float32", "word"),
+        ("float32", "0x7f"),
+        ("float32", "0x7fc0000011223344"),
+        ("float64", [1.0]),
+        ("complex64", 1.0),
+        ("complex64", [1.0]),
+        ({"name": "numpy.datetime64", "configuration": {"unit": "s", "scale_factor": 1}}, "2020"),
+        ({"name": "raw_bytes", "configuration": {"length_bytes": 4}}, "!!"),
+        ({"name": "raw_bytes", "configuration": {"length_bytes": 4}}, "AAAAAAAAAAAA"),
+        ({"name": "fixed_length_utf32", "configuration": {"length_bytes": 4}}, "too long"),
+    ],
+    ids=str,
+)
+def test_a_fill_value_of_another_type_is_an_error(data_type: Any, fill_value: Any, tmp_path: Path) -> None:
+    with pytest.raises(H5ZarrError, match=r"/a: the fill value is none of"):
+        open_references(tmp_path, one_array(data_type, fill_value))
+
+
+@pytest.mark.parametrize(
+    "data_type",
+    ["bfloat16", "float", {"name": "null_terminated_bytes"}, {"name": "structured", "configuration": {"fields": [1]}}],
+    ids=str,
+)
+def test_a_type_that_nobody_knows_is_an_error_that_names_the_array(data_type: Any, tmp_path: Path) -> None:
+    with pytest.raises(H5ZarrError, match=r"^/a: "):
+        open_references(tmp_path, one_array(data_type, 0))
+
+
+def test_a_codec_that_nobody_knows_is_an_error_that_names_the_array(tmp_path: Path) -> None:
+    with pytest.raises(H5ZarrError, match=r"^/a: .*grib"):
+        open_references(tmp_path, one_array("int32", 0, codecs=[*LITTLE, {"name": "numcodecs.grib"}]))
+
+
+def test_a_chunk_that_zarr_cannot_decode_is_an_error_that_names_the_array(tmp_path: Path) -> None:
+    codecs = [*LITTLE, {"name": "gzip", "configuration": {"level": 1}}]
+    with pytest.raises(H5ZarrError, match=r"^/a: "):
+        open_references(tmp_path, one_array("int32", 0, codecs=codecs, chunk="this was never compressed"))
+
+
+@pytest.mark.parametrize(
+    ("codec", "chunk_shape"),
+    [
+        ({"name": "numcodecs.shuffle", "configuration": {"elementsize": {}}}, 3),
+        ({"name": "numcodecs.shuffle", "configuration": {"elementsize": 1.5}}, 3),
+        ({"name": "numcodecs.zlib", "configuration": {"level": 1}}, 1 << 62),
+        ({"name": "h5zarr.elements", "configuration": {"datatype": "AAAA"}}, 3),
+    ],
+    ids=str,
+)
+def test_settings_of_codecs_that_make_no_sense_are_an_error(codec: Any, chunk_shape: int, tmp_path: Path) -> None:
+    grid = {"name": "regular", "configuration": {"chunk_shape": [chunk_shape]}}
+    content = "base64:" + b64encode(zlib.compress(bytes(12))).decode()
+    with pytest.raises(H5ZarrError, match=r"^/a: "):
+        open_references(tmp_path, one_array("int32", 0, codecs=[*LITTLE, codec], chunk_grid=grid, chunk=content))
+
+
+@pytest.mark.parametrize("value", ["N/A", [1, 2, 3], None, {"a": 1}, 1 << 70], ids=str)
+def test_a_missing_value_that_is_no_number_is_an_error(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(H5ZarrError, match=r"^/a: "):
+        open_references(tmp_path, one_array("int32", 0, attributes={"_FillValue": value}))
+
+
+def test_the_missing_value_of_text_is_text(tmp_path: Path) -> None:
+    array = one_array("string", "", codecs=[{"name": "vlen-utf8"}], attributes={"_FillValue": "N/A"})
+    assert open_references(tmp_path, array, decode_cf=False)["a"].attrs["_FillValue"] == "N/A"
+
+
+# --- what others write
+
+
+@pytest.mark.parametrize("written", [0, 1, 2])
+def test_references_that_carry_everything_need_no_file(written: int, tmp_path: Path) -> None:
+    array = {"zarr_format": 2, "shape": [4], "chunks": [2], "dtype": "|S1", "filters": None, "compressor": None}
+    array |= {"fill_value": "eA==", "order": "C"}
+    chunks = {"a/0": "ab", "a/1": "cd"}
+    refs = {".zgroup": '{"zarr_format":2}', "a/.zarray": json.dumps(array), **dict(list(chunks.items())[:written])}
+    opened = open_references(tmp_path, refs, decode_cf=False)
+    assert b"".join(opened["a"].values.tolist()) == b"abcd"[: 2 * written] + b"xx" * (2 - written)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "filters", "expected"),
+    [("<U1", None, ["a", "b", "c"]), ("|O", [{"id": "vlen-bytes"}], [b"a", b"bc", b""])],
+    ids=["U", "bytes"],
+)
+def test_types_of_version_2_that_h5zarr_never_writes_are_shown(
+    dtype: str, filters: Any, expected: list[Any], tmp_path: Path
+) -> None:
+    array = {"zarr_format": 2, "shape": [3], "chunks": [3], "dtype": dtype, "filters": filters}
+    array |= {"compressor": None, "fill_value": "", "order": "C"}
+    parts = [
+        len(expected).to_bytes(4, "little"),
+        *(len(one).to_bytes(4, "little") + one for one in expected if filters),
+    ]
+    content = b"".join(parts) if filters else np.array(expected, dtype).tobytes()
+    chunk = content.decode()
+    opened = open_references(tmp_path, {".zgroup": '{"zarr_format":2}', "a/.zarray": json.dumps(array), "a/0": chunk})
+    assert opened["a"].values.tolist() == expected
