@@ -2,8 +2,9 @@
 
     python benchmarks/range_server.py DIRECTORY [--latency SECONDS] [--bandwidth BYTES_A_SECOND] [--port PORT]
 
-It listens on the loopback only and prints its port. Every request waits for the latency; all responses share a pipe of
-the bandwidth. `GET /-/counts` tells the counts and `POST /-/reset` clears them; neither is counted or delayed.
+It listens on the loopback only, prints its port, and ends when standard input is closed. Every request waits for the
+latency; all responses share a pipe of the bandwidth. `GET /-/counts` tells the counts and `POST /-/reset` clears them;
+neither is counted or delayed.
 """
 
 from __future__ import annotations

@@ -37,8 +37,10 @@ examples:
   h5zarr translate ocean.nc - | jq '.refs | keys'            to standard output
 
 open them with:
+  xarray.open_dataset("ocean.json", engine="h5zarr")
+  Without h5zarr:
   xarray.open_dataset("reference://", engine="zarr", storage_options={{"fo": "ocean.json"}})
-  For files on http or s3 add "remote_options": {{"asynchronous": True}} to the storage options.
+  That needs "remote_options": {{"asynchronous": True}} in the storage options for files on http or s3.
 
 patterns:
   *, ? and [...] match within one name, ** any number of groups. A pattern without a leading slash matches at any depth;
