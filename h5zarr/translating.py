@@ -117,11 +117,12 @@ class Translation:
 
     def write(self, out: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> None:
         """Write the references to a path or URL, `-` being standard output; .gz and .zst compress. All, or nothing."""
+        provenance = replace(self.provenance, problems=self.problems)
         with open_output(out, storage_options) as sink:
             if self.nodes_v2 is not None:
-                write_nodes_v2(self.nodes_v2, self.hierarchy.urls, self.provenance, sink)
+                write_nodes_v2(self.nodes_v2, self.hierarchy.urls, provenance, sink)
             else:
-                write_json_v3(self.hierarchy, self.provenance, sink)
+                write_json_v3(self.hierarchy, provenance, sink)
 
 
 def translate(

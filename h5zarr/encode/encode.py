@@ -21,6 +21,8 @@ from h5zarr.io.steps import Step, attempt, together
 from h5zarr.tree import AttributeValue, StoredChunks, StoredForm, StoredRun, Tree, TreeGroup, Variable
 
 FILL_VALUE = "_FillValue"
+FILL_VALUE_KIND = "fill value"
+"""The kind of warning that a `_FillValue` is left out of the attributes: it is in the record of types."""
 TYPES = "_nc_attribute_types"
 """The attribute of a group that tells the types of attributes: xarray hides names that begin with `_nc` on groups."""
 STORED = "_nc_encoding"
@@ -118,7 +120,9 @@ class Encoding:
         """Return what is kept of a `_FillValue` that is left out, in the record of types."""
         shown = encode_attribute(value)
         message = f"{FILL_VALUE} {shown!r} of a variable of type {describe(variable.dtype)} is left out: {error}"
-        self._warnings.append(Problem(path, "fill value", message, "Mask these values yourself, if the data need it."))
+        self._warnings.append(
+            Problem(path, FILL_VALUE_KIND, message, "Mask these values yourself, if the data need it.")
+        )
         return _keep(value)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from xarray.backends.common import BackendEntrypoint
 from xarray.backends.store import StoreBackendEntrypoint
 
+from h5zarr.encode.encode import FILL_VALUE_KIND
 from h5zarr.engine.datastore import HierarchyDataStore
 from h5zarr.engine.values import open_values
 from h5zarr.hierarchy import GroupNode
@@ -122,7 +123,8 @@ def _open(place: Any, storage_options: Mapping[str, Any] | None, policy: FetchPo
     if not isinstance(place, str | os.PathLike):
         raise TypeError(f'engine="h5zarr" opens paths and URLs, and not {type(place).__name__}')
     opened = open_hierarchy(place, storage_options=storage_options, policy=policy, verify=verify)
-    opened.warn(stacklevel=4)  # at the line that calls xarray
+    # At the line that calls xarray. A fill value that Zarr cannot have is in the record, and so it is there.
+    opened.warn(stacklevel=4, but=(FILL_VALUE_KIND,))
     return opened
 
 

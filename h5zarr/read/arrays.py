@@ -117,7 +117,8 @@ class ArrayValues:
     def _name(self) -> str:
         """How errors call it: the path, behind that of the file where all chunks are in one."""
         source = self._rows.source
-        return f"{display_url(self._sources.urls[source])}:{self.path}" if isinstance(source, int) else self.path
+        urls = self._sources.urls
+        return f"{display_url(urls[source])}:{self.path}" if isinstance(source, int) and urls else self.path
 
     def _fetch(self, positions: Column, rows: Column, placing: Placing) -> None:
         """Read the chunks at `positions`, which are rows of the manifest, from whatever files they are in."""

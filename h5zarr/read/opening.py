@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from warnings import warn
@@ -39,10 +39,10 @@ class Opened:
     hierarchy: Hierarchy
     sources: Sources
 
-    def warn(self, stacklevel: int = 2) -> None:
-        """Tell Python's warnings of everything that is left out, or not all that it was."""
+    def warn(self, stacklevel: int = 2, *, but: Collection[str] = ()) -> None:
+        """Tell Python's warnings of everything that is left out, or not all that it was, `but` for some kinds."""
         for problem in (*self.hierarchy.problems, *self.hierarchy.warnings):
-            if problem.kind != _SECRET:
+            if problem.kind != _SECRET and problem.kind not in but:
                 warn(f"{self.url}:{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
     def close(self) -> None:

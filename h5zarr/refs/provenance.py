@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from h5zarr.errors import MalformedFile
+from h5zarr.errors import MalformedFile, Problem
 from h5zarr.hierarchy import Json
 from h5zarr.io.source import Identity
 from h5zarr.io.url import display_url
@@ -20,24 +20,28 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """The version of h5zarr, and the files that it read, in the order of the hierarchy's URLs.
+    """The version of h5zarr, the files that it read, in the order of the hierarchy's URLs, and what it left out.
 
     There is no time of writing: the same input gives the same output, byte for byte.
     """
 
     version: str
     sources: tuple[SourceState, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
     def to_json(self) -> Json:
-        """Return the version, and for each source what tells one state of it from another."""
-        return {"version": self.version, "sources": [_encode_source(source) for source in self.sources]}
+        """Return the version, for each source what tells one state of it from another, and problems, if any."""
+        told = {"version": self.version, "sources": [_encode_source(source) for source in self.sources]}
+        return {**told, "problems": [asdict(problem) for problem in self.problems]} if self.problems else told
 
     @classmethod
     def from_json(cls, value: Json) -> Provenance:
         """Return what `to_json` made `value` of, but for the secrets. Raises MalformedFile for anything else."""
         match value:
             case {"version": str(version), "sources": list(sources)}:
-                return cls(version, tuple(map(_decode_source, sources)))
+                problems = value.get("problems", [])
+                if isinstance(problems, list):
+                    return cls(version, tuple(map(_decode_source, sources)), tuple(map(_decode_problem, problems)))
         raise MalformedFile("what references were made of is told in another form than h5zarr's")
 
 
@@ -50,6 +54,13 @@ def _encode_source(source: SourceState) -> Json:
         "version": identity.version,
     }
     return {"url": display_url(source.url), **{name: value for name, value in known.items() if value is not None}}
+
+
+def _decode_problem(value: Json) -> Problem:
+    match value:
+        case {"path": str(path), "kind": str(kind), "message": str(message), "remedy": str(remedy)}:
+            return Problem(path, kind, message, remedy)
+    raise MalformedFile("what was left out of references is told in another form than h5zarr's")
 
 
 def _decode_source(value: Json) -> SourceState:

@@ -99,7 +99,9 @@ def _assemble(document: Document) -> References:
         else:
             made[path] = GroupNode(attributes=node)
     warnings = tuple(warning for array in arrays.values() for warning in array.warnings)
-    hierarchy = Hierarchy(nodes=made, urls=urls, problems=tuple(nodes.problems), warnings=warnings)
+    recorded = document.provenance.problems if document.provenance is not None else ()
+    problems = (*recorded, *nodes.problems)
+    hierarchy = Hierarchy(nodes=made, urls=urls, problems=problems, warnings=warnings)
     return References(hierarchy=hierarchy, provenance=document.provenance)
 
 

@@ -321,3 +321,20 @@ def test_codecs_that_h5zarr_does_not_know_are_left_to_zarr(tmp_path: Path) -> No
     with xr.open_dataset(tmp_path / "refs.json", engine="h5zarr") as found:
         assert np.array_equal(found.x[::2, [1, 5]].values, values[::2, [1, 5]])
         assert np.array_equal(pickle.loads(pickle.dumps(found)).x.values, values)
+
+
+def test_what_references_had_to_leave_out_is_said_when_they_are_opened(tmp_path: Path) -> None:
+    for zarr_format in (2, 3):
+        out = tmp_path / f"v{zarr_format}.json"
+        translate(SAMPLES / "types_sequences_latest.h5", out, options=Options(zarr_format=zarr_format))
+        with pytest.warns(ProblemWarning, match=r"v\d.json:/.*: Zarr has no type for sequences of variable length"):
+            xr.open_dataset(out, engine="h5zarr")
+
+
+def test_a_fill_value_that_is_in_the_record_is_not_told_as_missing(tmp_path: Path) -> None:
+    with netCDF4.Dataset(tmp_path / "text.nc", "w") as file:
+        file.createDimension("x", 2)
+        file.createVariable("names", str, ("x",), fill_value="none")[:] = np.array(["a", "none"], object)
+    assert translate(tmp_path / "text.nc", tmp_path / "refs.json").warnings
+    with xr.open_dataset(tmp_path / "refs.json", engine="h5zarr") as found:
+        check(found, truth(tmp_path / "text.nc"))
