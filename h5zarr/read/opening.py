@@ -94,7 +94,8 @@ def _check_arguments(url: str, storage_options: object, policy: object) -> None:
 def _open_references(url: str, content: bytes, sources: Sources, verify: bool) -> Opened:
     shown = display_url(url)
     references = decode_references(content, shown)
-    urls = references.hierarchy.urls
+    # Paths that others left relative mean where this process is now, wherever it or its children go.
+    urls = tuple(os.path.abspath(path) if (path := _relative(one)) else one for one in references.hierarchy.urls)
     expected = recorded_identities(urls, references.provenance) if verify else ()
     return Opened(
         url=shown,
@@ -106,6 +107,12 @@ def _open_references(url: str, content: bytes, sources: Sources, verify: bool) -
 
 def _recorded_source(provenance: Provenance | None) -> str | None:
     return provenance.sources[0].url if provenance is not None and provenance.sources else None
+
+
+def _relative(url: str) -> str | None:
+    """Return the local path that `url` is, if it is a relative one."""
+    path = find_local_path(url) if url else None
+    return path if path is not None and not os.path.isabs(path) else None
 
 
 def recorded_identities(urls: tuple[str, ...], provenance: Provenance | None) -> tuple[Identity | None, ...]:

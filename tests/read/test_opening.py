@@ -235,3 +235,16 @@ def test_what_is_left_out_is_warned_of_but_for_secrets_that_are_used(file: Path)
     with pytest.warns(ProblemWarning) as caught:
         opened.warn()
     assert [str(one.message) for one in caught] == [f"{file}:/x: it is broken. Mend it."]
+
+
+def test_relative_paths_of_others_are_taken_from_where_references_are_opened(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translate(file, tmp_path / "refs.json")
+    text = (tmp_path / "refs.json").read_text().replace(str(file), file.name)
+    (tmp_path / "relative.json").write_text(text)
+    monkeypatch.chdir(file.parent)
+    opened = open_hierarchy(tmp_path / "relative.json", verify=False)
+    monkeypatch.chdir(tmp_path)
+    check(opened)
+    check(pickle.loads(pickle.dumps(opened)))
