@@ -36,6 +36,10 @@ class SourceError(H5ZarrError):
     remedy = "Check the URL, the credentials and the network, then try again."
 
 
+class SourceGone(SourceError):
+    """There is no such file."""
+
+
 class SourceChanged(SourceError):
     """The source is not the file that the references were made of: what they point to may be anything."""
 

@@ -52,6 +52,7 @@ OUTSIDE_NUMPY = {
     "obspec_utils": {"virtualizarr.py"},
     "obstore": {"virtualizarr.py"},
     "kerchunk": set(),
+    "pyarrow": {"refs/parquet.py"},
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from h5zarr.errors import SourceError
+from h5zarr.errors import SourceError, SourceGone
 from h5zarr.io.log import format_nbytes
 from h5zarr.io.span import Span
 
@@ -87,7 +87,8 @@ class FetchError(Exception):
 def source_error(url: str, failure: Failure, span: Span | None = None) -> SourceError:
     """Return the error that names `url`, which must be safe to show, the bytes, what happened and the remedy."""
     where = "" if span is None else f" bytes {span.address}-{max(span.address, span.end - 1)}:"
-    return SourceError(f"{url}:{where} {failure.what}", remedy=failure.remedy)
+    kind = SourceGone if failure is GONE else SourceError
+    return kind(f"{url}:{where} {failure.what}", remedy=failure.remedy)
 
 
 def may_pass(error: BaseException) -> bool:

@@ -16,9 +16,10 @@ from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Identity, Source, open_source
 from h5zarr.io.span import Span
 from h5zarr.io.url import display_url, find_local_path
+from h5zarr.read.parquet import is_parquet, read_parquet
 from h5zarr.read.sources import Sources, options_for
 from h5zarr.refs.provenance import Provenance
-from h5zarr.refs.reading import decode_references, is_references
+from h5zarr.refs.reading import References, decode_references, is_references
 from h5zarr.translating import Options, translate_source
 
 _SNIFFED_NBYTES = 64
@@ -57,7 +58,7 @@ def open_hierarchy(
     policy: FetchPolicy | None = None,
     verify: bool = True,
 ) -> Opened:
-    """Open a reference file, or an HDF5 or netCDF file, which is then scanned; a path or any fsspec URL.
+    """Open a reference file, JSON or Parquet, or an HDF5 or netCDF file, which is then scanned: a path or fsspec URL.
 
     `storage_options` are for the file systems of the reference file and of the files that it refers to; by protocol,
     `{"s3": {...}, "https": {...}}`, where they need different ones. With `verify`, a file that is not the one that was
@@ -67,17 +68,19 @@ def open_hierarchy(
     _check_arguments(text, storage_options, policy)
     options = dict(storage_options or {})
     sources = Sources(urls=(), storage_options=options, policy=policy or FetchPolicy())
+    if is_parquet(text):
+        return _open_references(text, read_parquet(text, sources), sources, verify)
     name = text.partition("?")[0]
     if find_local_path(text) is None and name.endswith(_REFERENCE_SUFFIXES):
         # Known to be references before anything is read, and so one request is enough.
         reader = open_ranges(text, options_for(text, options), sources.policy)
         sources.keep(reader)
-        return _open_references(text, reader.read_whole(), sources, verify)
+        return _open_references(text, decode_references(reader.read_whole(), display_url(text)), sources, verify)
     with open_source(text, options_for(text, options)) as source:
         (head,) = source.read_many([Span(0, min(_SNIFFED_NBYTES, source.nbytes))])
         if is_references(bytes(head)):
             (content,) = source.read_many([Span(0, source.nbytes)])
-            return _open_references(text, bytes(content), sources, verify)
+            return _open_references(text, decode_references(bytes(content), display_url(text)), sources, verify)
         return _open_file(source, text, sources, verify)
 
 
@@ -91,9 +94,8 @@ def _check_arguments(url: str, storage_options: object, policy: object) -> None:
         raise Unsupported(f"{url}: fsspec's view of references is not read here", remedy=_REFERENCES_THEMSELVES)
 
 
-def _open_references(url: str, content: bytes, sources: Sources, verify: bool) -> Opened:
+def _open_references(url: str, references: References, sources: Sources, verify: bool) -> Opened:
     shown = display_url(url)
-    references = decode_references(content, shown)
     # Paths that others left relative mean where this process is now, wherever it or its children go.
     urls = tuple(os.path.abspath(path) if (path := _relative(one)) else one for one in references.hierarchy.urls)
     expected = recorded_identities(urls, references.provenance) if verify else ()

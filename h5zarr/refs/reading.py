@@ -52,17 +52,17 @@ def decode_references(content: bytes, name: str) -> References:
     problems of the hierarchy; raises an H5ZarrError where nothing can be trusted.
     """
     content = decompress(content, name)
-    with _told_of(name):
+    with told_of(name):
         try:
             if (document := decode_own_document(content)) is not None:
-                return _assemble(document)
+                return assemble(document)
         except (H5ZarrError, *SURPRISES):
             pass  # so it is not as h5zarr writes it, which will be told better
-        return _assemble(decode_document(content))
+        return assemble(decode_document(content))
 
 
 @contextmanager
-def _told_of(name: str) -> Iterator[None]:
+def told_of(name: str) -> Iterator[None]:
     """Put the name of the file in front of what is wrong with it."""
     try:
         yield
@@ -74,7 +74,7 @@ def _told_of(name: str) -> Iterator[None]:
         raise MalformedFile(f"{name}: {surprised(error)}", remedy=_REMEDY) from error
 
 
-def _assemble(document: Document) -> References:
+def assemble(document: Document) -> References:
     """Return what the entries of a document say together. They are used up."""
     nodes = take_nodes(document.entries)
     chunks = _find_chunks(document, nodes)
