@@ -29,8 +29,8 @@ from h5zarr.io.verify import check_unchanged
 from h5zarr.io.whole import fetch_whole
 
 # What may be under way at once, and in memory until it is decoded; but at least some requests. All that is asked for at
-# once arrives at once, and then nothing is under way until the next answers come: of requests of 4 MiB, 8 under way took
-# 2.60 s for 252 MB, 16 took 2.64 and 32 took 2.75, where 2.58 is the least.
+# once arrives at once, and then nothing is under way until the next answers come: of requests of 4 MiB, 8 under way
+# took 2.60 s for 252 MB, 16 took 2.64 and 32 took 2.75, where 2.58 is the least.
 _UNDER_WAY_NBYTES = 32 * MIB
 _LEAST_WORKERS = 8
 
