@@ -13,7 +13,7 @@ import numpy as np
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.io.answers import Answer, ask_range, states_identity
-from h5zarr.io.failure import NO_SIZE, Failure, describe_failure, source_error
+from h5zarr.io.failure import NO_SIZE, Failure, describe_failure, may_pass, source_error
 from h5zarr.io.fetch import fetch_at_once, fetch_in_turn, retry
 from h5zarr.io.filesystems import complete_options
 from h5zarr.io.planned import PlannedSource
@@ -61,7 +61,9 @@ class RemoteSource(PlannedSource):
 
         try:
             body, stated = sync(self._filesystem.loop, retry, ask, self._policy, self.log)
-        except Exception:
+        except Exception as error:
+            if may_pass(error):  # all attempts are used up: the question would meet with the same
+                raise
             return False  # an empty file, a directory, or whatever the question will tell better
         self.log.nbytes += len(body)
         self.log.rounds += 1

@@ -356,3 +356,10 @@ def test_rounds_in_any_order_return_exactly_what_was_asked(
             assert read(source, spans) == expected(body, spans)
             assert source.log.rounds <= number
             assert source._cache.nbytes <= cache_nbytes
+
+
+def test_a_server_that_only_fails_is_not_asked_in_another_way(serve: Any, body: bytes) -> None:
+    server = serve(body, faults=Faults(statuses=dict.fromkeys(range(1, 20), 503)))
+    with pytest.raises(SourceError, match="the server answered HTTP 503"):
+        open_source(server.url("/file.h5"))
+    assert (len(server.counts.gets), server.counts.heads) == (3, 0)
