@@ -2,45 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.collections_of_files import PROJECT, SHARED, sample_files, shared_files
+from tests.collections_of_files import SHARED, sample_files, shared_files
+from tests.hostile import run_worker
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
-
-SECONDS, MEGABYTES = 2.0, 300
-WORKER = Path(__file__).with_name("hostile_worker.py")
 
 
 def attack(files: list[Path], *, copies: int, seed: int = 0, checksums: bool = True) -> int:
     """Return how many scans were tried; fail on the first surprises."""
-    task = {
-        "files": [str(path) for path in files],
-        "copies": copies,
-        "seed": seed,
-        "checksums": checksums,
-        "seconds": SECONDS,
-        "megabytes": MEGABYTES,
-    }
-    done = subprocess.run(
-        [sys.executable, str(WORKER)],
-        input=json.dumps(task),
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        env={"PYTHONPATH": str(PROJECT), "PATH": ""},
-        timeout=1800,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout)
-    assert result["wrong"] == []
-    return int(result["done"])
+    return run_worker("tests.hdf5.hostile_worker", files, copies=copies, seed=seed, checksums=checksums)
 
 
 def small_samples() -> list[Path]:

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.collections_of_files import PROJECT, classic_samples, shared_classic_files
+from tests.collections_of_files import classic_samples, shared_classic_files
+from tests.hostile import run_worker
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
 
-WORKER = Path(__file__).with_name("hostile_worker.py")
 TRUNCATIONS = -1
 
 
 def attack(files: list[Path], *, copies: int, seed: int = 0) -> int:
     """Return how many translations were tried; fail on the first surprises."""
-    task = {"files": [str(path) for path in files], "copies": copies, "seed": seed, "seconds": 2.0, "megabytes": 300}
-    done = subprocess.run(
-        [sys.executable, str(WORKER)],
-        input=json.dumps(task),
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        env={"PYTHONPATH": str(PROJECT), "PATH": ""},
-        timeout=1800,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout)
-    assert result["wrong"] == []
-    return int(result["done"])
+    return run_worker("tests.netcdf3.hostile_worker", files, copies=copies, seed=seed)
 
 
 def test_damaged_samples_end_in_a_sound_result_or_an_error() -> None:

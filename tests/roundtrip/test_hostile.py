@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.collections_of_files import PROJECT, SHARED, sample_files, shared_files
+from tests.collections_of_files import SHARED, sample_files, shared_files
+from tests.hostile import run_worker
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
-
-SECONDS, MEGABYTES = 2.0, 300
 
 
 def attack(files: list[Path], *, copies: int, seed: int = 0, checksums: bool = True) -> int:
     """Return how many translations were tried; fail on the first surprises."""
-    task = {
-        "first": [str(path) for path in sample_files() if path.name.startswith(("filters", "ocean"))],
-        "files": [str(path) for path in files],
-        "copies": copies,
-        "seed": seed,
-        "checksums": checksums,
-        "seconds": SECONDS,
-        "megabytes": MEGABYTES,
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.roundtrip.hostile_worker"],
-        input=json.dumps(task),
-        capture_output=True,
-        text=True,
-        cwd=PROJECT,
-        env={"PYTHONPATH": str(PROJECT), "PATH": ""},
-        timeout=3600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    result = json.loads(done.stdout)
-    assert not result["wrong"], "\n".join(result["wrong"])
-    return int(result["done"])
+    first = [str(path) for path in sample_files() if path.name.startswith(("filters", "ocean"))]
+    task = {"first": first, "copies": copies, "seed": seed, "checksums": checksums}
+    return run_worker("tests.roundtrip.hostile_worker", files, **task)
 
 
 def small_samples() -> list[Path]:
