@@ -12,42 +12,20 @@ import pickle
 import signal
 import sys
 import warnings
-from collections.abc import Iterator
-from functools import partial
 from typing import Any
-
-import netCDF4
-import xarray as xr
-from xarray.backends import NetCDF4DataStore
 
 from tests.collections_of_files import SAMPLES
 from tests.engine.view import show_both
+from tests.roundtrip.xarray_worker import describe
 
 MOST_GROUPS = 40
 SECONDS = 20
 
 
-def describe(path: str) -> dict[str, Any] | str:
-    """Return what is shown of each group, raw and decoded; or why the library does not open the file."""
-    try:
-        with netCDF4.Dataset(path) as file:
-            groups = list(_walk(file))
-            some = groups[:: -(-len(groups) // MOST_GROUPS)]
-            return {one.path: show_both(partial(xr.open_dataset, NetCDF4DataStore(one))) for one in some}
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-
-
-def _walk(group: Any) -> Iterator[Any]:
-    yield group
-    for child in group.groups.values():
-        yield from _walk(child)
-
-
 def main() -> None:
     warnings.simplefilter("ignore")
     for name in ("ocean.nc", "sizes_4_4_latest.h5"):  # so that all is imported, and need not be again for each file
-        describe(str(SAMPLES / name))
+        describe(str(SAMPLES / name), show_both, MOST_GROUPS)
     for line in sys.stdin:
         path, answer = json.loads(line)
         if (child := os.fork()) == 0:
@@ -62,7 +40,7 @@ def main() -> None:
 
 def _answer(path: str, answer: str) -> None:
     os.chdir(os.path.dirname(path))
-    _dump(describe(path), answer)
+    _dump(describe(path, show_both, MOST_GROUPS), answer)
 
 
 def _dump(shown: dict[str, Any] | str, answer: str) -> None:

@@ -10,6 +10,7 @@ import os
 import pickle
 import sys
 import warnings
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -22,18 +23,18 @@ from tests.roundtrip.xarray_view import show_both
 MOST_GROUPS = 60
 
 
-def describe(path: str) -> dict[str, Any] | str:
-    """Return what is shown of each group, raw and decoded; or why the library does not open the file."""
+def describe(path: str, show: Callable[[Any], Any] = show_both, most_groups: int = MOST_GROUPS) -> dict[str, Any] | str:
+    """Return what `show` makes of each group, of some if there are many; or why the library does not open the file."""
     try:
         with netCDF4.Dataset(path) as file:
             groups = list(_walk(file))
-            some = groups[:: -(-len(groups) // MOST_GROUPS)]
-            return {one.path: show_both(partial(xr.open_dataset, NetCDF4DataStore(one))) for one in some}
+            some = groups[:: -(-len(groups) // most_groups)]
+            return {one.path: show(partial(xr.open_dataset, NetCDF4DataStore(one))) for one in some}
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
 
-def _walk(group: Any) -> Any:
+def _walk(group: Any) -> Iterator[Any]:
     yield group
     for child in group.groups.values():
         yield from _walk(child)
