@@ -45,16 +45,17 @@ def default_directory() -> Path:
 def many_chunks(directory: Path, count: int, index: ChunkIndex) -> Path:
     """The path of a file with one dataset of `count` chunks, shuffled and deflated, found through `index`."""
     grid = GRIDS[count]
-    return _made(directory / f"chunks_{index}_{count}.{EDITION}.h5", lambda path: _make_many_chunks(path, grid, index))
+    return made(directory / f"chunks_{index}_{count}.{EDITION}.h5", lambda path: _make_many_chunks(path, grid, index))
 
 
 def many_datasets(directory: Path, count: int, libver: Libver) -> Path:
     """The path of a file with `count` small chunked datasets in groups of about 20, nine attributes each."""
     path = directory / f"datasets_{libver}_{count}.{EDITION}.h5"
-    return _made(path, lambda path: _make_many_datasets(path, count, libver))
+    return made(path, lambda path: _make_many_datasets(path, count, libver))
 
 
-def _made(path: Path, make: Callable[[Path], None]) -> Path:
+def made(path: Path, make: Callable[[Path], None]) -> Path:
+    """`path`, having made the file if it is not there."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(f".{os.getpid()}.part")

@@ -3,8 +3,8 @@
     python benchmarks/range_server.py DIRECTORY [--latency SECONDS] [--bandwidth BYTES_A_SECOND] [--port PORT]
 
 It listens on the loopback only, prints its port, and ends when standard input is closed. Every request waits for the
-latency; all responses share a pipe of the bandwidth. `GET /-/counts` tells the counts and `POST /-/reset` clears them;
-neither is counted or delayed.
+latency; all responses share a pipe of the bandwidth. `GET /-/counts` tells the counts, `POST /-/reset` clears them, and
+`POST /-/network?latency=S&bandwidth=B` sets both anew; none of these is counted or delayed.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class RangeServer:
         application = web.Application()
         application.router.add_get("/-/counts", self._tell)
         application.router.add_post("/-/reset", self._reset)
+        application.router.add_post("/-/network", self._set_network)
         application.router.add_get("/{name}", self._serve)
         return application
 
@@ -80,6 +81,11 @@ class RangeServer:
 
     async def _reset(self, request: web.Request) -> web.Response:
         self.counts = Counts(in_flight=self.counts.in_flight)
+        return web.json_response({})
+
+    async def _set_network(self, request: web.Request) -> web.Response:
+        self._latency = float(request.query["latency"])
+        self._pipe = Pipe(float(request.query["bandwidth"]))
         return web.json_response({})
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
@@ -141,7 +147,13 @@ class Served:
             return Counts(**json.load(response))
 
     def reset(self) -> None:
-        urllib.request.urlopen(urllib.request.Request(f"{self.url}/-/reset", method="POST")).close()
+        self._post("reset")
+
+    def set_network(self, *, latency: float, bandwidth: float) -> None:
+        self._post(f"network?latency={latency}&bandwidth={bandwidth}")
+
+    def _post(self, what: str) -> None:
+        urllib.request.urlopen(urllib.request.Request(f"{self.url}/-/{what}", method="POST")).close()
 
 
 @contextmanager

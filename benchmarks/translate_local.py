@@ -60,7 +60,7 @@ def translate(tool: str, case: Case, truth: Chunks, repeat: int) -> Result:
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory) / "output"
         try:
-            costs = [translate_with(tool, case.path, out) for _ in range(repeat)]
+            costs = [translate_with(tool, str(case.path.resolve()), out) for _ in range(repeat)]
         except subprocess.CalledProcessError as failed:
             return Result(tool, f"FAILED: {(failed.stderr.strip().splitlines() or ['no reason'])[-1][:60]}")
         equal, wrong = count_equal(READERS[tool](out), truth, case.path)

@@ -1,6 +1,6 @@
 """One translation of one file by one tool, measured in a process of its own.
 
-    python benchmarks/translators.py TOOL FILE OUT
+    python benchmarks/translators.py TOOL FILE_OR_URL OUT
 
 prints what it took, as JSON. The clock runs from the open packages to the finished output: imports do not count. What
 the output says about chunks is then put into OUT, where the output itself is no file.
@@ -36,8 +36,13 @@ class Cost:
 def prepare_h5zarr(source: str, out: str) -> Callable[[], Keep]:
     from h5zarr.translating import translate
 
-    for name in ("h5zarr.io.local", "numcodecs.checksum32"):  # which it imports when it needs them
+    # Which it imports when it needs them.
+    for name in ("h5zarr.io.remote" if _is_url(source) else "h5zarr.io.local", "numcodecs.checksum32"):
         importlib.import_module(name)
+    if _is_url(source):
+        import fsspec
+
+        fsspec.get_filesystem_class("http")
 
     def work() -> Keep:
         translate(source, out)
@@ -46,17 +51,20 @@ def prepare_h5zarr(source: str, out: str) -> Callable[[], Keep]:
     return work
 
 
-def prepare_kerchunk(source: str, out: str) -> Callable[[], Keep]:
-    """In its fastest way: libhdf5 opens the file itself, ujson writes, and no chunk is inlined.
+def prepare_kerchunk(source: str, out: str, **opening: Any) -> Callable[[], Keep]:
+    """In its fastest way: libhdf5 opens a local file itself, ujson writes, and no chunk is inlined.
 
     By default it inlines every chunk of less than 500 bytes, and reads each by itself: that takes longer.
     """
+    import fsspec
     import h5py
     import ujson
     from kerchunk.hdf import SingleHdf5ToZarr
 
+    filesystem = fsspec.filesystem("http") if _is_url(source) else None
+
     def work() -> Keep:
-        with h5py.File(source, "r") as opened:
+        with filesystem.open(source, **opening) if filesystem else h5py.File(source, "r") as opened:
             references = SingleHdf5ToZarr(opened, url=source, inline_threshold=0).translate()
         with open(out, "w") as file:
             ujson.dump(references, file)
@@ -65,42 +73,83 @@ def prepare_kerchunk(source: str, out: str) -> Callable[[], Keep]:
     return work
 
 
+def prepare_kerchunk_blocks(source: str, out: str) -> Callable[[], Keep]:
+    """With a cache of 8 MB blocks, instead of reading ahead 5 MB from wherever libhdf5 asks."""
+    return prepare_kerchunk(source, out, block_size=8 * 1024 * 1024, cache_type="blockcache")
+
+
 def prepare_virtualizarr(source: str, out: str) -> Callable[[], Keep]:
     """Its parser only, without writing anything."""
-    import numpy as np
     from obspec_utils.registry import ObjectStoreRegistry
-    from obstore.store import LocalStore
+    from obstore.store import HTTPStore, LocalStore
     from virtualizarr.parsers import HDFParser
 
     def work() -> Keep:
-        store = HDFParser()(f"file://{source}", ObjectStoreRegistry({"file://": LocalStore()}))
-
-        def keep() -> None:
-            columns: dict[str, Any] = {}
-            waiting = [("", store._group)]
-            while waiting:
-                path, group = waiting.pop()
-                waiting += [(f"{path}{name}/", child) for name, child in group.groups.items()]
-                for name, array in group.arrays.items():
-                    manifest = array.manifest
-                    stored = manifest._paths != ""
-                    columns[f"{path}{name}"] = np.stack(
-                        [np.where(stored, manifest._offsets, 0), np.where(stored, manifest._lengths, 0)]
-                    )
-            with open(out, "wb") as file:
-                np.savez(file, **columns)
-
-        return keep
+        if _is_url(source):
+            base = source.rpartition("/")[0]
+            store: Any = HTTPStore.from_url(base, client_options={"allow_http": True})
+            manifests = HDFParser()(source, ObjectStoreRegistry({base: store}))
+        else:
+            manifests = HDFParser()(f"file://{source}", ObjectStoreRegistry({"file://": LocalStore()}))
+        return lambda: _keep_manifests(manifests, out)
 
     return work
+
+
+def prepare_async_hdf5(source: str, out: str) -> Callable[[], Keep]:
+    """As the store of manifests that it makes for VirtualiZarr, which has no attributes of variables."""
+    import asyncio
+
+    from async_hdf5.virtualizarr import open_virtual_hdf5
+    from obspec_utils.registry import ObjectStoreRegistry
+    from obstore.store import HTTPStore
+
+    def work() -> Keep:
+        base, _, name = source.rpartition("/")
+        store: Any = HTTPStore.from_url(base, client_options={"allow_http": True})
+        registry = ObjectStoreRegistry({base: store})
+        manifests = asyncio.run(open_virtual_hdf5(name, store=store, url=source, registry=registry))
+        return lambda: _keep_manifests(manifests, out)
+
+    return work
+
+
+def _is_url(source: str) -> bool:
+    return "://" in source
+
+
+def _keep_manifests(store: Any, out: str) -> None:
+    """Save where the chunks are by a store of VirtualiZarr's manifests."""
+    import numpy as np
+
+    columns: dict[str, Any] = {}
+    waiting = [("", store._group)]
+    while waiting:
+        path, group = waiting.pop()
+        waiting += [(f"{path}{name}/", child) for name, child in group.groups.items()]
+        for name, array in group.arrays.items():
+            manifest = array.manifest
+            stored = manifest._paths != ""
+            places = np.where(stored, manifest._offsets, 0), np.where(stored, manifest._lengths, 0)
+            columns[f"{path}{name}"] = np.stack(places)
+    with open(out, "wb") as file:
+        np.savez(file, **columns)
 
 
 TOOLS: dict[str, Callable[[str, str], Callable[[], Keep]]] = {
     "h5zarr": prepare_h5zarr,
     "kerchunk": prepare_kerchunk,
+    "kerchunk, 8 MB blocks": prepare_kerchunk_blocks,
     "VirtualiZarr": prepare_virtualizarr,
+    "async-hdf5": prepare_async_hdf5,
 }
-PACKAGES = {"kerchunk": ("kerchunk", "ujson"), "VirtualiZarr": ("virtualizarr", "obstore", "obspec_utils")}
+_MANIFESTS = ("virtualizarr", "obstore", "obspec_utils")
+PACKAGES = {
+    "kerchunk": ("kerchunk", "ujson"),
+    "kerchunk, 8 MB blocks": ("kerchunk", "ujson"),
+    "VirtualiZarr": _MANIFESTS,
+    "async-hdf5": ("async_hdf5", *_MANIFESTS),
+}
 
 
 def is_installed(tool: str) -> bool:
@@ -108,10 +157,10 @@ def is_installed(tool: str) -> bool:
     return all(importlib.util.find_spec(package) for package in PACKAGES.get(tool, ()))
 
 
-def translate_with(tool: str, source: Path, out: Path) -> Cost:
-    """What one translation took in a fresh process. Raises CalledProcessError if it failed."""
-    command = [sys.executable, __file__, tool, str(source.resolve()), str(out)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+def translate_with(tool: str, source: str, out: Path, timeout: float | None = None) -> Cost:
+    """What one translation took in a fresh process. Raises CalledProcessError if it failed, or TimeoutExpired."""
+    command = [sys.executable, __file__, tool, source, str(out)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout)
     return Cost(**json.loads(done.stdout.splitlines()[-1]))
 
 

@@ -24,7 +24,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A dataset as h5py shows it; `chunks` are h5py's own records."""
+    """A dataset as h5py shows it; `chunks` are h5py's own records, `place` is where contiguous values are."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -34,6 +34,7 @@ class Seen:
     fill: Any
     attributes: dict[str, Any]
     chunks: list[Any]
+    place: tuple[int, int]
 
 
 def list_chunks(opened: Opened, path: str = "values") -> list[Any]:
@@ -89,6 +90,7 @@ def walk(opened: Opened) -> tuple[dict[str, Seen], dict[str, dict[str, Any]]]:
             fill=found.fillvalue,
             attributes=attributes,
             chunks=chunks,
+            place=(found.id.get_offset() or 0, found.id.get_storage_size()),
         )
 
     with h5py.File(opened, "r") as file:
