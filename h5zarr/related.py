@@ -111,7 +111,8 @@ class Related:
         return self._numbers[file]
 
     def run(self, number: int, step: Step[T]) -> T:
-        return run(step, self._source(number).read_many)
+        source = self._source(number)
+        return run(step, source.read_many, source.far)
 
     def close(self) -> None:
         """Close what was opened here; the file itself stays open, and everything that was scanned stays known."""

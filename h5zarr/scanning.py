@@ -11,6 +11,7 @@ from h5zarr.hdf5.file import read_file
 from h5zarr.hdf5.model import H5File
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.source import Source, open_source
+from h5zarr.io.span import Span
 from h5zarr.io.steps import Step, run
 from h5zarr.netcdf3.header import is_classic
 from h5zarr.netcdf3.layout import read_classic
@@ -29,13 +30,13 @@ def scan(url: str, storage_options: dict[str, Any] | None = None, policy: ReadPo
 def scan_source(source: Source) -> H5File:
     """Return all metadata of an open source, which must be HDF5; its log then says what that took."""
     with paused_collector():
-        return run(read_file(source.url, source.nbytes), source.read_many)
+        return run(read_file(source.url, source.nbytes), source.read_many, source.far)
 
 
 def scan_any(source: Source) -> H5File | ClassicFile:
     """Return all metadata of an open source of any format that h5zarr reads."""
     with paused_collector():
-        return run(read_any(source.url, source.nbytes), source.read_many)
+        return run(read_any(source.url, source.nbytes), source.read_many, source.far)
 
 
 def read_any(url: str, nbytes: int) -> Step[H5File | ClassicFile]:
@@ -45,6 +46,7 @@ def read_any(url: str, nbytes: int) -> Step[H5File | ClassicFile]:
     """
     reading = read_file(url, nbytes)
     wanted = next(reading)
+    assert isinstance(wanted[0], Span)
     assert wanted[0].address == 0
     answer = yield wanted
     if is_classic(bytes(answer[0][:4])):

@@ -185,7 +185,7 @@ def _translate_classic(
 ) -> Translation:
     """Return the translation of a netCDF-3 file, which refers to no other."""
     tree = interpret_classic(file, target)
-    hierarchy, nodes_v2 = _encode(tree, lambda _, step: run(step, source.read_many), options, warnings)
+    hierarchy, nodes_v2 = _encode(tree, lambda _, step: run(step, source.read_many, source.far), options, warnings)
     return Translation(
         hierarchy=hierarchy,
         nodes_v2=nodes_v2,

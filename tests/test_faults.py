@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -12,19 +13,17 @@ import pytest
 
 from h5zarr.errors import SourceError
 from h5zarr.io.fetch_policy import FetchPolicy
-from h5zarr.io.policy import ReadPolicy
 from h5zarr.read.arrays import ArrayValues
 from h5zarr.read.decoding import find_decoder
 from h5zarr.read.sources import Sources
 from h5zarr.translating import Options, translate
+from tests.io.policies import EXACT
 from tests.roundtrip.reading import written
 from tests.servers import Faults, RangeServer
 
 VALUES = np.random.default_rng(3).integers(0, 1000, (64, 4096)).astype("<i4")
 # Many small requests, so that many can fail.
-SCAN = ReadPolicy(
-    block_nbytes=512, gap_nbytes=0, slack_nbytes=0, first_read_nbytes=512, whole_file_nbytes=0, timeout_seconds=0.3
-)
+SCAN = replace(EXACT, block_nbytes=512, first_read_nbytes=512, timeout_seconds=0.3)
 READ = FetchPolicy(latency_seconds=0, timeout_seconds=0.3)
 
 
@@ -76,7 +75,7 @@ def test_a_scan_among_faults_ends_right_or_in_a_clear_error(server: RangeServer,
     else:
         # They differ in the second line alone, which says where the file was read.
         assert outcome.split(b"\n")[2:] == expected.split(b"\n")[2:]
-    assert len(server.counts.gets) > 20
+        assert len(server.counts.gets) > 20
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -41,7 +41,7 @@ def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[s
     stored = list(header.of_kind(Kind.ATTRIBUTE))
     broken: list[BrokenAttribute] = []
     if message := header.first(Kind.ATTRIBUTE_INFO):
-        dense = yield from attempt(_read_dense(message.content, context))
+        dense = yield from attempt(_read_dense(message.content, header.address, context))
         if isinstance(dense, H5ZarrError):
             broken.append(BrokenAttribute("", dense))
         else:
@@ -57,13 +57,13 @@ def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[s
     return attributes, broken
 
 
-def _read_dense(content: bytes, context: Context) -> Step[list[Message]]:
+def _read_dense(content: bytes, owner: int, context: Context) -> Step[list[Message]]:
     """Return the messages in a fractal heap; heap and index are read together. Spec: III.A.2, record type 8."""
     sizes = context.sizes
     info = decode_attribute_info(content, sizes)
     if info.heap is None or info.name_index is None:
         return []
-    context.claim(info.heap, "heap of attributes")
+    context.claim(info.heap, owner, "heap of attributes")
     blocks, (_, slabs) = yield from both(read_heap(info.heap, sizes), read_records(info.name_index, sizes, _NAME_INDEX))
     if any(slab.shape[1] != _RECORD.size for slab in slabs):
         raise MalformedFile(f"attribute index has records of {slabs[0].shape[1]} bytes", at=info.name_index)

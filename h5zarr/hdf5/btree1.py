@@ -80,8 +80,7 @@ def read_leaf_entries(root: int, shape: Shape) -> Step[Entries]:
     addresses = np.array([root])
     level: int | None = None
     while True:
-        lone = level is not None and shape.node_type is NodeType.CHUNKS
-        blocks = yield node_spans(addresses, shape.node_nbytes, shape.sizes, "B-tree node", lone=lone)
+        blocks = yield node_spans(addresses, shape.node_nbytes, shape.sizes, "B-tree node")
         level = blocks[0][5] if level is None else level - 1
         if level > _MAX_LEVEL:
             raise MalformedFile(f"B-tree has {level} levels", at=root)

@@ -19,7 +19,6 @@ from h5zarr.io.steps import Step
 _PREFIX_NBYTES = 6  # signature, version, type
 _CHECKSUM_NBYTES = 4
 _MAX_DEPTH = 32
-_CHUNK_TYPES = (10, 11)
 
 
 @on_disk(b"BTHD")
@@ -151,9 +150,8 @@ def _read_nodes(nodes: _Nodes, header: BTree2Header, height: int, level: _Level,
         used += (nodes.counts + 1) * level.pointer_nbytes
     if (too_many := used > header.node_nbytes).any():
         raise MalformedFile("B-tree node has more records than it can hold", at=int(nodes.addresses[too_many][0]))
-    lone = header.type in _CHUNK_TYPES and height < header.depth
     # All are read as far as the fullest is used, so that they are of one size.
-    blocks = yield node_spans(nodes.addresses, int(used.max()), sizes, "B-tree node", lone=lone)
+    blocks = yield node_spans(nodes.addresses, int(used.max()), sizes, "B-tree node")
     signature = (b"BTIN" if height else b"BTLF") + bytes((0, header.type))
     return _verify(blocks, nodes, used, signature)
 

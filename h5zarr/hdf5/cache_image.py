@@ -7,7 +7,8 @@ library's metadata cache, and what an entry holds counts, not what stands at its
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar, cast
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.checksum import check_checksum
@@ -17,7 +18,7 @@ from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.on_disk import check_signature
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.span import Span
-from h5zarr.io.steps import Step
+from h5zarr.io.steps import Hints, Partial, Step
 
 T = TypeVar("T")
 
@@ -70,6 +71,14 @@ class _Overlay:
         self._entries = sorted(entries)
         self._addresses = [entry.address for entry in self._entries]
 
+    def patch_all(self, spans: Sequence[Span], buffers: Sequence[memoryview]) -> Sequence[memoryview]:
+        """Return the answers to a request as they should be; those that come later, later."""
+        pairs = zip(spans, buffers, strict=True)
+        if not isinstance(buffers, Partial):
+            return [self.patch(span, buffer) for span, buffer in pairs]
+        patched = Partial(None if buffer is None else self.patch(span, buffer) for span, buffer in pairs)
+        return cast("Sequence[memoryview]", patched)
+
     def patch(self, span: Span, buffer: memoryview) -> memoryview:
         """Return the bytes of a span as they should be."""
         first = max(0, bisect_right(self._addresses, span.address) - 1)
@@ -92,7 +101,7 @@ def overlay(step: Step[T], entries: list[CachedEntry]) -> Step[T]:
         wanted = next(step)
         while True:
             buffers = yield wanted
-            wanted = step.send([cached.patch(span, buffer) for span, buffer in zip(wanted, buffers, strict=True)])
+            wanted = step.send(buffers if isinstance(wanted, Hints) else cached.patch_all(wanted, buffers))
     except StopIteration as finished:
         result: T = finished.value
         return result

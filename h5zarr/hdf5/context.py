@@ -19,15 +19,12 @@ class Context:
     shared: SharedMessages
     heap: GlobalHeap
     values: ValueReader
-    _claimed: set[int] = field(default_factory=set)
+    _claimed: dict[int, int] = field(default_factory=dict)
 
-    def claim(self, address: int | None, what: str) -> None:
-        """Note that a structure has found its owner: it has one, and is not decoded again for another."""
-        if address is None:
-            return
-        if address in self._claimed:
+    def claim(self, address: int | None, owner: int, what: str) -> None:
+        """Note that a structure belongs to the object at `owner`: it is not decoded again for another."""
+        if address is not None and self._claimed.setdefault(address, owner) != owner:
             raise MalformedFile(f"{what} belongs to more than one object", at=address)
-        self._claimed.add(address)
 
     @classmethod
     def of(cls, sizes: Sizes, shared: SharedMessages) -> Context:

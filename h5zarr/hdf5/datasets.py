@@ -38,9 +38,12 @@ from h5zarr.hdf5.model import (
 )
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.hdf5.virtual import read_virtual
-from h5zarr.io.steps import Step
+from h5zarr.io.span import Span
+from h5zarr.io.steps import Hints, Step
 
 T = TypeVar("T")
+_HINT_NBYTES = 64 * 1024
+_HINT_CHUNKS = 16
 _INDEX_READERS: dict[IndexKind, Callable[[int, ChunkGrid, Sizes], Step[ChunkTable]]] = {
     IndexKind.BTREE_V1: read_btree1,
     IndexKind.FIXED_ARRAY: read_fixed_array,
@@ -91,6 +94,8 @@ def read_dataset(header: ObjectHeader, context: Context) -> Step[Dataset]:
         filters = decode_at(found, (yield from read_content(found, context)), decode_filters)
     fill = yield from _read_fill(header, datatype, context)
     layout = yield from _read_layout(header, datatype, dataspace, filters, context)
+    if hints := _hint_values(layout, dataspace):
+        yield hints
     return Dataset(
         address=header.address,
         datatype=datatype,
@@ -101,6 +106,19 @@ def read_dataset(header: ObjectHeader, context: Context) -> Step[Dataset]:
         fill=fill,
         attributes={},
     )
+
+
+def _hint_values(layout: Layout, dataspace: Dataspace) -> Hints:
+    """Return where the values of a small dataset of one axis are: a coordinate, most likely, and soon to be inlined."""
+    if dataspace.rank != 1:
+        return Hints()
+    if isinstance(layout, ContiguousLayout) and layout.address is not None and layout.nbytes <= _HINT_NBYTES:
+        return Hints([Span(layout.address, layout.nbytes)])
+    if isinstance(layout, ChunkedLayout) and 0 < len(layout.chunks) <= _HINT_CHUNKS:
+        table = layout.chunks
+        if int(table.nbytes.sum()) <= _HINT_NBYTES:
+            return Hints(Span(*row) for row in zip(table.address.tolist(), table.nbytes.tolist(), strict=True))
+    return Hints()
 
 
 def _required(header: ObjectHeader, kind: Kind) -> Message:
@@ -131,7 +149,7 @@ def _read_layout(
     if isinstance(decoded, VirtualMessage):
         return (yield from read_virtual(decoded, context))
     if isinstance(decoded, ChunkIndexMessage):
-        context.claim(decoded.address, "chunk index")
+        context.claim(decoded.address, header.address, "chunk index")
         return (yield from _read_chunks(decoded, datatype, dataspace, filters, context.sizes, message.address))
     if isinstance(decoded, ContiguousLayout):
         if external := header.first(Kind.EXTERNAL_FILES):

@@ -13,9 +13,10 @@ from h5zarr.hdf5.cache_image import overlay, read_cache_image
 from h5zarr.hdf5.contents import Contents
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datasets import read_dataset, read_datatype
+from h5zarr.hdf5.early import read_early
 from h5zarr.hdf5.groups import read_links
 from h5zarr.hdf5.guard import guarded
-from h5zarr.hdf5.header import Message, ObjectHeader, read_object_header
+from h5zarr.hdf5.header import Message, ObjectHeader, begin_object_header, read_object_header
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.messages.link import decode_link_info
 from h5zarr.hdf5.messages.notes import (
@@ -27,8 +28,15 @@ from h5zarr.hdf5.messages.notes import (
 )
 from h5zarr.hdf5.model import Attribute, CommittedDatatype, Group, GroupConstants, H5File, HardLink, Link, Notes, Object
 from h5zarr.hdf5.shared import read_shared_messages
-from h5zarr.hdf5.superblock import Superblock, apply_extension, read_driver_block, read_superblock
-from h5zarr.io.steps import Crew, Step, attempt, both
+from h5zarr.hdf5.superblock import (
+    Superblock,
+    apply_extension,
+    find_page_nbytes,
+    read_driver_block,
+    read_superblock,
+)
+from h5zarr.io.span import Pages
+from h5zarr.io.steps import Crew, Hints, Step, at_once, attempt, both
 
 T = TypeVar("T")
 _FILE = "/"
@@ -45,6 +53,8 @@ def read_file(url: str, nbytes: int) -> Step[H5File]:
     yield from read_driver_block(superblock)
     problems = _check_end(superblock)
     extension = yield from _read_extension(superblock)
+    if page_nbytes := find_page_nbytes(extension, superblock.sizes):
+        yield Hints([Pages(page_nbytes)])
     entries = yield from read_cache_image(extension, superblock.sizes)
     scan = yield from overlay(_scan(superblock, extension), entries)
     root = scan.objects.get(superblock.root)
@@ -125,12 +135,14 @@ class _Scan:
         self.errors.setdefault(address, []).append((part, error))
 
     def _read_object(self, address: int) -> Step[Object]:
-        header = yield from read_object_header(address, self.context.sizes)
+        beginning = yield from begin_object_header(address, self.context.sizes)
+        header, early = yield from read_early(beginning, self.context)
         kinds = header.by_kind.keys()
         if kinds & {Kind.SYMBOL_TABLE, Kind.LINK_INFO}:  # the library asks in this order, too
             return (yield from self._read_group(header))
         if Kind.LAYOUT in kinds:
-            attributes, dataset = yield from both(self._read_attributes(header), read_dataset(header, self.context))
+            reading = read_dataset(header, self.context) if early is None else at_once(early)
+            attributes, dataset = yield from both(self._read_attributes(header), reading)
             return replace(dataset, attributes=attributes, notes=self._notes(header))
         if Kind.DATATYPE in kinds:
             attributes, datatype = yield from both(self._read_attributes(header), read_datatype(header, self.context))

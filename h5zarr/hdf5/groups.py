@@ -35,12 +35,12 @@ def read_links(header: ObjectHeader, context: Context) -> Step[tuple[list[Link],
     if message := header.first(Kind.LINK_INFO):
         info = decode_link_info(message.content, sizes)
         if info.heap is not None and info.name_index is not None:
-            context.claim(info.heap, "heap of links")
+            context.claim(info.heap, header.address, "heap of links")
             contents = yield from _read_dense(info.heap, info.name_index, sizes)
             stored += [partial(decode_link, content, sizes) for content in contents]
     if message := header.first(Kind.SYMBOL_TABLE):
         table = decode_symbol_table(message.content, sizes)
-        context.claim(table.btree, "symbol table")
+        context.claim(table.btree, header.address, "symbol table")
         heap, entries = yield from _read_symbol_table(table, sizes)
         stored += [partial(_link, entry, heap, sizes) for entry in entries]
     links: list[Link] = []

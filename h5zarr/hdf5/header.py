@@ -83,30 +83,61 @@ class _Block(NamedTuple):
     has_order: bool = False
 
 
+class HeaderBeginning:
+    """The messages in the first block of a header, and where others are."""
+
+    __slots__ = ("_address", "_prefix", "_visits", "continuations", "messages")
+
+    def __init__(self, address: int, prefix: HeaderPrefix, visits: Visits) -> None:
+        self._address = address
+        self._prefix = prefix
+        self._visits = visits
+        self.messages: list[Message] = []
+        self.continuations: list[Span] = []
+
+    def header(self) -> ObjectHeader:
+        """Return the header with the messages that are known so far."""
+        return ObjectHeader(self._address, self.messages, self._prefix)
+
+    def read_rest(self, sizes: Sizes) -> Step[ObjectHeader]:
+        """Return the whole header: one round for each generation of continuations."""
+        version, has_order = self._prefix.version, self._prefix.has_order
+        while self.continuations:
+            spans = self.continuations
+            buffers = yield spans
+            blocks = [
+                _continued(span, bytes(buffer), version, has_order) for span, buffer in zip(spans, buffers, strict=True)
+            ]
+            self.take(blocks, sizes)
+        return self.header()
+
+    def take(self, blocks: list[_Block], sizes: Sizes) -> None:
+        """Take in the messages of blocks, and where they say that others are."""
+        found = [message for block in blocks for message in _decode_messages(block)]
+        self.messages += [message for message in found if message.kind != Kind.CONTINUATION]
+        self.continuations = [_continuation(message, sizes) for message in found if message.kind == Kind.CONTINUATION]
+        for span in self.continuations:
+            self._visits.claim(span.address, span.nbytes)
+
+
 def read_object_header(address: int, sizes: Sizes) -> Step[ObjectHeader]:
     """Return the header at `address`: one round when it is small, one more for each generation of continuations."""
+    beginning = yield from begin_object_header(address, sizes)
+    return (yield from beginning.read_rest(sizes))
+
+
+def begin_object_header(address: int, sizes: Sizes) -> Step[HeaderBeginning]:
+    """Return the beginning of the header at `address`, in one round when it is small."""
     (head,) = yield [sizes.span_up_to(address, 16, _GUESS_NBYTES, "object header")]
     prefix = _decode_prefix(bytes(head[:64]), address, sizes)
     first, version, has_order = prefix.span, prefix.version, prefix.has_order
     if first.end > address + len(head):
         (head,) = yield [sizes.span(address, first.end - address, "object header")]
-    blocks = [_Block(first.address, _content(head, address, first, version), version, has_order)]
     visits = Visits(sizes, "object header")
     visits.claim(address, first.nbytes)
-    messages: list[Message] = []
-    while blocks:
-        found = [message for block in blocks for message in _decode_messages(block)]
-        messages += [message for message in found if message.kind != Kind.CONTINUATION]
-        spans = [_continuation(message, sizes) for message in found if message.kind == Kind.CONTINUATION]
-        for span in spans:
-            visits.claim(span.address, span.nbytes)
-        if not spans:
-            break
-        buffers = yield spans
-        blocks = [
-            _continued(span, bytes(buffer), version, has_order) for span, buffer in zip(spans, buffers, strict=True)
-        ]
-    return ObjectHeader(address, messages, prefix)
+    beginning = HeaderBeginning(address, prefix, visits)
+    beginning.take([_Block(first.address, _content(head, address, first, version), version, has_order)], sizes)
+    return beginning
 
 
 def _decode_prefix(head: bytes, address: int, sizes: Sizes) -> HeaderPrefix:

@@ -10,24 +10,14 @@ import numpy.typing as npt
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.column import BlockColumn, SpanColumn
-from h5zarr.io.span import LoneSpan, Span
+from h5zarr.io.span import Span
 
 _SLAB_NBYTES = 1 << 20  # small enough for the processor's cache; and a million chunks then need little memory
 _FEW = 32  # nodes: a list of so few spans costs less than a column
 
 
-def node_spans(
-    addresses: npt.NDArray[np.int64],
-    nbytes: int,
-    sizes: Sizes,
-    what: str,
-    *,
-    lone: bool = False,
-) -> Sequence[Span]:
-    """Return the spans of distinct nodes that the file can hold together, or raise.
-
-    `lone` says that chunks lie between them.
-    """
+def node_spans(addresses: npt.NDArray[np.int64], nbytes: int, sizes: Sizes, what: str) -> Sequence[Span]:
+    """Return the spans of distinct nodes that the file can hold together, or raise."""
     outside = (addresses < sizes.base) | (addresses > sizes.end - nbytes)
     if outside.any():
         raise MalformedFile(f"{what} of {nbytes} bytes reaches outside the file", at=int(addresses[outside.argmax()]))
@@ -38,10 +28,9 @@ def node_spans(
         twice = ordered[1:] == ordered[:-1]
         if twice.any():
             raise MalformedFile(f"{what} is reached twice", at=int(ordered[1:][twice][0]))
-    kind = LoneSpan if lone else Span
     if len(addresses) < _FEW:
-        return [kind(address, nbytes) for address in addresses.tolist()]
-    return SpanColumn(addresses, nbytes, kind)
+        return [Span(address, nbytes) for address in addresses.tolist()]
+    return SpanColumn(addresses, nbytes)
 
 
 def node_slabs(blocks: Sequence[memoryview], nbytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:

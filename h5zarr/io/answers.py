@@ -7,6 +7,7 @@ need be asked for them, and a file that is replaced between two requests is noti
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,10 +20,15 @@ _MOST_UNASKED_NBYTES = 128 << 20  # of a server that sends the whole file instea
 
 
 class Answer(NamedTuple):
-    """`stated` is what is said of the file, by the names that file systems use in `info`; empty where nothing is."""
+    """`stated` is what is said of the file, by the names that file systems use in `info`; empty where nothing is.
+
+    `wait_seconds` is how long the answer took to begin, None where only the whole is known; then its body came.
+    """
 
     body: bytes
     stated: Mapping[str, Any]
+    wait_seconds: float | None = None
+    body_seconds: float = 0.0
 
 
 def states_identity(filesystem: Any) -> bool:
@@ -48,11 +54,14 @@ async def _ask_http(filesystem: Any, url: str, span: Span) -> Answer:
     session = await filesystem.set_session()
     options = dict(filesystem.kwargs)
     headers = {**options.pop("headers", {}), "Range": _range(span)}
+    asked = time.perf_counter()
     async with session.get(filesystem.encode_url(url), headers=headers, **options) as response:
         filesystem._raise_not_found_for_status(response, url)
         if response.status == 200 and (response.content_length or 0) > max(span.nbytes, _MOST_UNASKED_NBYTES):
             raise RangesIgnored(response.content_length or 0)
+        began = time.perf_counter()
         body = await response.read()
+        ended = time.perf_counter()
         told = response.headers
         stated = {name: told[name] for name in ("ETag", "Last-Modified") if name in told}
         size = _total(told.get("Content-Range"), span)
@@ -60,20 +69,23 @@ async def _ask_http(filesystem: Any, url: str, span: Span) -> Answer:
             raise WrongRange(0, span.address)  # the whole file, which happens to be as long as what was asked for
         if size is None and response.status == 200 and response.content_length == len(body):
             size = len(body)
-        return Answer(body, stated if size is None else {**stated, "size": size})
+        return Answer(body, stated if size is None else {**stated, "size": size}, began - asked, ended - began)
 
 
 async def _ask_s3(filesystem: Any, path: str, span: Span) -> Answer:
     bucket, key, version = filesystem.split_path(path)
     options = {**filesystem.req_kw, "Range": _range(span), **({"VersionId": version} if version else {})}
+    asked = time.perf_counter()
     answer = await filesystem._call_s3("get_object", Bucket=bucket, Key=key, **options)
+    began = time.perf_counter()
     try:
         body = await answer["Body"].read()
     finally:
         answer["Body"].close()
+    ended = time.perf_counter()
     stated = {name: answer[name] for name in ("ETag", "LastModified", "VersionId") if answer.get(name) is not None}
     size = _total(answer.get("ContentRange"), span)
-    return Answer(bytes(body), stated if size is None else {**stated, "size": size})
+    return Answer(bytes(body), stated if size is None else {**stated, "size": size}, began - asked, ended - began)
 
 
 def _range(span: Span) -> str:

@@ -38,6 +38,26 @@ class BlockCache:
         self._used = np.concatenate((self._used, np.full(len(ranges), self._round)))[order]
         self._buffers = [every[number] for number in order.tolist()]
 
+    def holds(self, wanted: Ranges) -> npt.NDArray[np.bool_]:
+        """Return for each range whether every byte of it is held; of an empty one, it is."""
+        # How many bytes are held before each end: blocks are disjoint, so a range is whole if nothing is missing there.
+        sizes = self.ranges[:, 1] - self.ranges[:, 0]
+        before = np.concatenate(([0], np.cumsum(sizes)))
+
+        def held_before(places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+            number = np.searchsorted(self.ranges[:, 0], places, side="right")
+            if not len(sizes):
+                return np.zeros(len(places), np.int64)
+            last = np.maximum(number - 1, 0)
+            inside = np.clip(places - self.ranges[last, 0], 0, sizes[last])
+            found: npt.NDArray[np.int64] = np.where(number > 0, before[last] + inside, 0)
+            return found
+
+        is_held: npt.NDArray[np.bool_] = (
+            held_before(wanted[:, 1]) - held_before(wanted[:, 0]) == wanted[:, 1] - wanted[:, 0]
+        )
+        return is_held
+
     def take(self, wanted: Ranges) -> list[memoryview]:
         """Return one buffer for each range of `wanted`, in its order. Every byte of them is held.
 

@@ -17,24 +17,23 @@ if TYPE_CHECKING:  # a column comes from somebody who has numpy; to open a file 
 
 
 class SpanColumn(Sequence[Span]):
-    """Spans of `nbytes` bytes each, of one kind.
+    """Spans of `nbytes` bytes each.
 
     Whoever iterates over it gets spans: a source that is far away, or a round that has requests of others, too.
     """
 
-    __slots__ = ("addresses", "kind", "nbytes")
+    __slots__ = ("addresses", "nbytes")
 
-    def __init__(self, addresses: npt.NDArray[np.int64], nbytes: int, kind: type[Span] = Span) -> None:
+    def __init__(self, addresses: npt.NDArray[np.int64], nbytes: int) -> None:
         self.addresses = addresses
         self.nbytes = nbytes
-        self.kind = kind
 
     def __len__(self) -> int:
         return len(self.addresses)
 
     def __iter__(self) -> Iterator[Span]:
         pairs = zip(self.addresses.tolist(), repeat(self.nbytes))
-        return map(tuple.__new__, repeat(self.kind), pairs)  # what the named tuple's own __new__ does
+        return map(tuple.__new__, repeat(Span), pairs)  # what the named tuple's own __new__ does
 
     def outermost(self) -> list[Span]:
         """Return the first and the last span of the file: where they are inside it, all are."""
@@ -46,8 +45,8 @@ class SpanColumn(Sequence[Span]):
     def __getitem__(self, number: slice) -> SpanColumn: ...
     def __getitem__(self, number: int | slice) -> Span | SpanColumn:
         if isinstance(number, slice):
-            return SpanColumn(self.addresses[number], self.nbytes, self.kind)
-        return self.kind(int(self.addresses[number]), self.nbytes)
+            return SpanColumn(self.addresses[number], self.nbytes)
+        return Span(int(self.addresses[number]), self.nbytes)
 
 
 class BlockColumn(Sequence[memoryview]):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
-from h5zarr.io.answers import ask_range
+from h5zarr.io.answers import Answer, ask_range
 from h5zarr.io.failure import FetchError, ShortBody, may_pass
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
@@ -19,18 +19,18 @@ _FIRST_PAUSE_SECONDS = 0.1
 
 
 Result = TypeVar("Result")
-Check: TypeAlias = Callable[[Mapping[str, Any]], None]
-"""Takes what an answer states of the file, by the names of `info`, and raises SourceChanged if it is another one."""
+Look: TypeAlias = Callable[[Answer], None]
+"""Looks at an answer, and raises SourceChanged if it is of another file than it should be."""
 
 
 def fetch_at_once(
-    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, check: Check
+    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, look: Look
 ) -> list[bytes]:
     """Return the body of the answer for each span, at most `policy.concurrency` of them under way at a time.
 
     `filesystem` is an asynchronous one of fsspec. A body may be longer than its span, never shorter.
     """
-    bodies: list[bytes] = sync(filesystem.loop, _gather, filesystem, path, spans, policy, log, check)
+    bodies: list[bytes] = sync(filesystem.loop, _gather, filesystem, path, spans, policy, log, look)
     return bodies
 
 
@@ -58,7 +58,7 @@ def fetch_one_by_one(filesystem: Any, path: str, spans: list[Span], log: Request
 
 
 async def _gather(
-    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, check: Check
+    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, look: Look
 ) -> list[bytes]:
     """Return the bodies for `spans`. The first failure ends the round: the requests under way are cancelled."""
     bodies = [b""] * len(spans)
@@ -67,7 +67,7 @@ async def _gather(
 
     async def work() -> None:
         for number, span in remaining:
-            bodies[number] = await fetch(filesystem, path, span, policy, log, check)
+            bodies[number] = await fetch(filesystem, path, span, policy, log, look)
 
     workers = [asyncio.create_task(work()) for _ in range(min(policy.concurrency, len(spans)))]
     try:
@@ -88,18 +88,17 @@ class Patience(Protocol):
     def timeout_seconds(self) -> float: ...
 
 
-async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: RequestLog, check: Check) -> bytes:
+async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: RequestLog, look: Look) -> bytes:
     """Return the body for `span`, asking again after failures that may pass. It is not shorter than the span."""
 
     async def ask() -> bytes:
         async with asyncio.timeout(policy.timeout_seconds):
-            body, stated = await ask_range(filesystem, path, span)
-        log.nbytes += len(body)
-        if stated.get("size") is not None:
-            check(stated)
-        if len(body) < span.nbytes:
-            raise ShortBody(len(body), span.nbytes)
-        return body
+            answer = await ask_range(filesystem, path, span)
+        log.nbytes += len(answer.body)
+        look(answer)
+        if len(answer.body) < span.nbytes:
+            raise ShortBody(len(answer.body), span.nbytes)
+        return answer.body
 
     try:
         return await retry(ask, policy, log)

@@ -72,6 +72,11 @@ class LocalSource:
         self.log.nbytes += sum([count for _, count in spans])
         return [view[address : address + count] for address, count in spans]
 
+    @property
+    def far(self) -> None:
+        """Nothing: all bytes are equally near."""
+        return
+
     def held(self) -> None:
         """Return nothing: a map is no copy."""
         return

@@ -2,15 +2,17 @@
 
 Ranges are rows (address, end) of an int64 array, end excluded. "Tidy" ranges are sorted, disjoint and not empty.
 
-Why the plan looks as it does: a round trip costs as much as a few megabytes, a further request in the same round as
-much as some tens of kilobytes, and later rounds often ask for neighbours of what this one asks for. A round therefore
-reads ahead and merges generously. But a round of lone spans must not: 17,000 B-tree nodes of 2 KB, one in every 8 KB of
-a file, with chunks between them, would move the whole file if each were rounded up to a block or merged with the next.
-So each round has an allowance of bytes beyond those it lacks: `slack_nbytes`, or what its overhead permits where that
-is more. It is spent
+Why the plan looks as it does: a round trip costs as much as megabytes, a further request in the same round as much as
+some tens of kilobytes (`policy.py` says how these follow from the network), and later rounds often ask for neighbours
+of what this one asks for. So a round
 
-1. on gaps, smallest first, since each gap saves one request and the smallest costs least;
-2. then, if something is left, on growing what remains to aligned blocks, the largest that all of them can afford.
+1. reads all that is left of the file, where that is cheap;
+2. closes the gaps that cost less than a further request, and then others, smallest first, from what may be read ahead;
+3. grows what remains to aligned blocks, the largest that all of them can afford.
+
+What may be read ahead is little at first. It grows as bytes that were read ahead turn out to be wanted: files that are
+dense with metadata are soon read in large pieces, while the nodes of an index that lie scattered between the chunks of
+a large file are picked one by one.
 """
 
 from __future__ import annotations
@@ -20,39 +22,28 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.limits import Limits
 
 Ranges: TypeAlias = npt.NDArray[np.int64]
 
 
-def plan_fetches(wanted: Ranges, held: Ranges, nbytes: int, policy: ReadPolicy, *, lone: bool = False) -> Ranges:
-    """Return the tidy ranges to fetch, so that they and `held` cover `wanted`.
+def plan_fetches(lacking: Ranges, held: Ranges, nbytes: int, limits: Limits) -> Ranges:
+    """Return the tidy ranges to fetch, so that they cover `lacking`.
 
-    `wanted` lies inside the file of `nbytes` bytes, in any order; `held` is tidy. What is returned does not overlap
-    `held`, lies inside the file, and has no range larger than `policy.split_nbytes`. Its sum exceeds the bytes that
-    are lacking by at most the larger of `slack_nbytes` and `max_overhead - 1` times those bytes, or `lone_overhead - 1`
-    times where they are those of lone spans.
+    `lacking` and `held` are tidy and do not overlap; both lie inside the file of `nbytes` bytes. Nor does what is
+    returned overlap `held`, or have a range larger than `limits.request_nbytes`.
     """
-    lacking = subtract_ranges(unite_ranges(wanted), held)
     if not len(lacking):
         return lacking
     asked = total_nbytes(lacking)
-    overhead = policy.lone_overhead if lone else policy.max_overhead
-    allowance = max(policy.slack_nbytes, int((overhead - 1) * asked))
-    merged = _merge_gaps(lacking, held, allowance, policy.gap_nbytes)
-    grown = _grow_to_blocks(merged, held, nbytes, allowance - (total_nbytes(merged) - asked), policy.block_nbytes)
-    return _split(grown, policy.split_nbytes)
-
-
-def add_rest(fetches: Ranges, held: Ranges, nbytes: int, policy: ReadPolicy) -> Ranges:
-    """Return `fetches`, or all that is not held, where these would leave little of the file unread.
-
-    A file that has been read for the most part is dense with metadata, and later rounds will ask for most of the rest.
-    """
-    unread = nbytes - total_nbytes(held) - total_nbytes(fetches)
-    if not len(fetches) or unread > policy.rest_share * nbytes or nbytes > policy.cache_nbytes:
-        return fetches
-    return _split(subtract_ranges(np.array([[0, nbytes]]), held), policy.split_nbytes)
+    rest = subtract_ranges(np.array([[0, nbytes]]), held)
+    if total_nbytes(rest) <= max(limits.whole_nbytes, asked + limits.ahead_nbytes):
+        return _split(rest, limits.request_nbytes)
+    merged = _merge_gaps(lacking, held, limits)
+    left = max(0, limits.ahead_nbytes - (total_nbytes(merged) - asked))
+    grown = _grow_to_blocks(merged, held, nbytes, left, limits.block_nbytes)
+    # Blocks that have grown towards each other may leave small gaps.
+    return _split(_merge_gaps(grown, held, limits, ahead_nbytes=0), limits.request_nbytes)
 
 
 def total_nbytes(ranges: Ranges) -> int:
@@ -90,16 +81,18 @@ def subtract_ranges(wanted: Ranges, held: Ranges) -> Ranges:
     return pieces[pieces[:, 1] > pieces[:, 0]]
 
 
-def _merge_gaps(ranges: Ranges, held: Ranges, allowance: int, gap_nbytes: int) -> Ranges:
-    """Return `ranges` with gaps closed, smallest first, while they cost no more than `allowance` together."""
+def _merge_gaps(ranges: Ranges, held: Ranges, limits: Limits, ahead_nbytes: int | None = None) -> Ranges:
+    """Return `ranges` with small gaps closed, and others, smallest first, that cost no more than may be read ahead."""
     gaps = ranges[1:, 0] - ranges[:-1, 1]
     # A gap with held bytes in it stays open: they would be fetched and stored twice.
     held_before = np.searchsorted(held[:, 1], ranges[:-1, 1], side="right")
     held_after = np.searchsorted(held[:, 0], ranges[1:, 0], side="left")
-    order = np.flatnonzero((gaps <= gap_nbytes) & (held_before >= held_after))
+    is_open = (gaps <= max(limits.gap_nbytes, limits.block_nbytes)) & (held_before >= held_after)
+    order = np.flatnonzero(is_open)
     order = order[np.argsort(gaps[order], kind="stable")]
+    affordable = np.cumsum(gaps[order]) <= (limits.ahead_nbytes if ahead_nbytes is None else ahead_nbytes)
     closed = np.zeros(len(gaps), dtype=bool)
-    closed[order[np.cumsum(gaps[order]) <= allowance]] = True
+    closed[order[affordable | (gaps[order] <= limits.gap_nbytes)]] = True
     first = np.concatenate(([True], ~closed))
     last = np.append(~closed, True)
     return np.column_stack((ranges[first, 0], ranges[last, 1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from itertools import chain
@@ -13,10 +14,13 @@ import numpy as np
 from h5zarr.io.cache import BlockCache
 from h5zarr.io.failure import CLOSED, SHRUNK, Failure, FetchError, describe_failure, ignores_ranges, source_error
 from h5zarr.io.log import RequestLog
-from h5zarr.io.plan import Ranges, add_rest, plan_fetches
+from h5zarr.io.pace import PaceMeter
+from h5zarr.io.plan import Ranges, plan_fetches, subtract_ranges, total_nbytes, unite_ranges
 from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.read_ahead import ReadAhead
 from h5zarr.io.source import Identity
-from h5zarr.io.span import LoneSpan, Span
+from h5zarr.io.span import Span
+from h5zarr.io.steps import Hints, Partial
 
 
 class PlannedSource(ABC):
@@ -33,6 +37,10 @@ class PlannedSource(ABC):
         self.log = RequestLog()
         self._policy = policy or ReadPolicy()
         self._cache = BlockCache()
+        self._meter = PaceMeter(self._policy.latency_seconds, self._policy.bytes_per_second)
+        self._ahead = ReadAhead()
+        self._hints: Ranges = np.empty((0, 2), dtype=np.int64)
+        self._is_paged = False
         self._opened = False
         self._begun = False
 
@@ -53,19 +61,42 @@ class PlannedSource(ABC):
 
     def read_many(self, spans: Sequence[Span]) -> list[memoryview]:
         """Return one buffer for each span, in their order. One round, or none if every byte is cached."""
-        if not self._opened:
-            raise source_error(self.url, CLOSED)
         wanted = self._locate(spans)
-        lone = 2 * sum(isinstance(span, LoneSpan) for span in spans) > len(spans)
-        held = self._cache.ranges
-        fetches = plan_fetches(self._extend_first(wanted), held, self.nbytes, self._policy, lone=lone)
-        fetches = add_rest(fetches, held, self.nbytes, self._policy)
-        if len(fetches):
-            self._fetch(fetches)
+        tidy, held = unite_ranges(wanted), self._cache.ranges
+        self._ahead.note_wanted(tidy, held)
+        lacking = subtract_ranges(tidy, held)
+        if len(lacking):
+            self._fetch(self._plan(lacking))
             self._begun = True
         buffers = self._cache.take(wanted)
         self._cache.trim(self._policy.cache_nbytes)
         return buffers
+
+    def peek(self, spans: Sequence[Span]) -> list[memoryview] | Partial | None:
+        """Return the buffers that are cached, None in the place of others; None for all where no buffer is."""
+        wanted = self._locate(spans)
+        is_held = self._cache.holds(wanted)
+        if is_held.all():
+            return self.read_many(spans)
+        if not is_held.any():
+            return None
+        self._ahead.note_wanted(unite_ranges(wanted[is_held]), self._cache.ranges)
+        buffers: Partial = Partial([None] * len(spans))
+        for number, buffer in zip(np.flatnonzero(is_held).tolist(), self._cache.take(wanted[is_held]), strict=True):
+            buffers[number] = buffer
+        return buffers
+
+    def take_hints(self, hints: Hints) -> None:
+        """Remember what will be wanted later; what is not in the file is nobody's."""
+        spans = [hint for hint in hints if isinstance(hint, Span)]
+        self._is_paged |= len(spans) < len(hints)
+        ends = [(span.address, span.end) for span in spans if 0 <= span.address <= span.end <= self.nbytes]
+        self._hints = np.concatenate((self._hints, np.array(ends, dtype=np.int64).reshape(-1, 2)))
+
+    @property
+    def far(self) -> Self:
+        """This source: it is worth while to think before reading."""
+        return self
 
     def held(self) -> memoryview | None:
         """Return the whole file, where the cache has all of it."""
@@ -88,6 +119,8 @@ class PlannedSource(ABC):
 
     def _locate(self, spans: Sequence[Span]) -> Ranges:
         """Return `spans` as ranges, all of which are inside the file."""
+        if not self._opened:
+            raise source_error(self.url, CLOSED)
         try:
             columns = np.fromiter(chain.from_iterable(spans), dtype=np.int64, count=2 * len(spans)).reshape(-1, 2)
         except OverflowError:
@@ -101,23 +134,39 @@ class PlannedSource(ABC):
         outside = next(span for span in spans if not 0 <= span[0] <= span[0] + span[1] <= self.nbytes)
         raise source_error(self.url, SHRUNK, Span(*outside))
 
-    def _extend_first(self, wanted: Ranges) -> Ranges:
-        """Return `wanted`, and with the first read also the beginning of the file, or all of a small one."""
-        if self._begun or not bool((wanted[:, 1] > wanted[:, 0]).any()):
-            return wanted
-        small = self.nbytes <= self._policy.whole_file_nbytes
-        beginning = self.nbytes if small else min(self.nbytes, self._policy.first_read_nbytes)
-        return np.concatenate((wanted, np.array([[0, beginning]])))
+    def _plan(self, lacking: Ranges) -> Ranges:
+        """Return what to fetch for the ranges that are lacking, hints included where they are cheap."""
+        held, policy, pace = self._cache.ranges, self._policy, self._meter.pace
+        asked = total_nbytes(lacking)
+        hinted = subtract_ranges(unite_ranges(self._hints), held)
+        if total_nbytes(hinted) <= pace.round_trip_nbytes:
+            lacking = unite_ranges(np.concatenate((lacking, hinted)))
+            self._hints = self._hints[:0]
+        credit = self._ahead.credit(policy.ahead_per_use)
+        limits = policy.limits(pace, asked, credit, is_paged=self._is_paged)
+        lacking = subtract_ranges(unite_ranges(self._extend_first(lacking)), held)
+        fetches = plan_fetches(lacking, held, self.nbytes, limits)
+        self._ahead.spent_nbytes += total_nbytes(fetches) - asked
+        return fetches
+
+    def _extend_first(self, lacking: Ranges) -> Ranges:
+        """Return `lacking`, and with the first read also the beginning of the file."""
+        if self._begun:
+            return lacking
+        return np.concatenate((lacking, np.array([[0, min(self.nbytes, self._policy.first_read_nbytes)]])))
 
     def _fetch(self, fetches: Ranges) -> None:
         """Put the bytes of `fetches` into the cache."""
         spans = [Span(address, end - address) for address, end in fetches.tolist()]
         self.log.rounds += 1
+        started = time.perf_counter()
         try:
             bodies = self._request(spans)
         except FetchError as failed:
             failure = describe_failure(failed.error, self._policy.timeout_seconds)
             raise source_error(self.url, failure, failed.span) from None
+        seconds = time.perf_counter() - started - self._meter.pace.latency_seconds
+        self._meter.note_bytes(sum(map(len, bodies)), seconds)
         for span, body in zip(spans, bodies, strict=True):
             if len(body) != span.nbytes:
                 return self._accept_whole_file(span, body)

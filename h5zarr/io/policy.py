@@ -1,8 +1,11 @@
-"""How to read a source that is far away."""
+"""How to read the metadata of a source that is far away: a model of what that costs, and what follows from it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+
+from h5zarr.io.limits import Limits
+from h5zarr.io.pace import Pace
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -10,44 +13,51 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPolicy:
-    """The trade between bytes, requests and rounds. Local files are memory-mapped and need none of it.
+    """The trade between rounds, requests and bytes. Local files are memory-mapped and need none of it.
 
-    The defaults suppose a round trip of 50 to 100 ms and some 50 MB/s, as of an object store: a round trip is worth a
-    few megabytes, and one more request in the same round is worth some tens of kilobytes.
+    A round takes the latency, then its bytes at the bandwidth, and some time of this process for each request. While
+    one round trip waits, latency x bandwidth bytes could have come: 3 MB at 30 ms and 100 MB/s. All limits follow from
+    these; see docs/remote.md for the reasons and for what was measured.
     """
 
-    block_nbytes: int = 128 * KIB
-    """What is fetched grows to multiples of this, as far as the round's allowance goes. A power of two."""
+    latency_seconds: float | None = None
+    """How long an answer takes to begin. Measured, unless it is stated."""
 
-    gap_nbytes: int = 256 * KIB
-    """Two ranges that are at most this far apart may be fetched as one."""
+    bytes_per_second: float | None = None
+    """What all requests together can bring. Measured, unless it is stated."""
 
-    slack_nbytes: int = 4 * MIB
-    """What any round may fetch beyond what it asks for: less time than the round trip that it may save."""
-
-    max_overhead: float = 16.0
-    """A round may fetch this many times what it asks for: structures lie next to others that are asked for later."""
-
-    lone_overhead: float = 1.3
-    """The same for a round of lone spans, nodes of a chunk index between the chunks: nobody asks for what is there."""
-
-    split_nbytes: int = 4 * MIB
-    """No request is larger; what is larger is fetched in pieces, at the same time."""
+    request_seconds: float = 0.0006
+    """What one more request takes of this process. Bytes that come in less time are fetched rather than left out."""
 
     concurrency: int = 96
     """How many requests are under way at once. Below the 100 connections that aiohttp opens."""
 
-    cache_nbytes: int = 128 * MIB
-    """What is kept between rounds. What one round asks for may exceed it, but is not kept."""
+    whole_round_trips: float = 6.0
+    """A file, or what is left of it, is read whole where that takes no longer than so many round trips."""
 
-    whole_file_nbytes: int = 16 * MIB
-    """A file of at most this size is read whole, with the first read: in less time than a handful of rounds takes."""
+    whole_seconds: float = 0.1
+    """The same where it takes no longer than this."""
 
-    rest_share: float = 0.25
-    """When at most this share of the file would be left unread by a round, the round reads it, too."""
+    ahead_round_trips: float = 0.5
+    """Any round may read ahead as many bytes as come in this part of a round trip."""
+
+    ahead_share: float = 1.0
+    """Or, where that is more, this many times the bytes that it lacks."""
+
+    ahead_per_use: float = 16.0
+    """It may also read ahead this many times the bytes that were read ahead before and then wanted."""
+
+    block_nbytes: int = 128 * KIB
+    """What is fetched grows to multiples of this, as far as a round may read ahead. A power of two."""
 
     first_read_nbytes: int = 1 * MIB
     """How much of the file's beginning is fetched with the first read; most metadata is there."""
+
+    request_nbytes: int = 4 * MIB
+    """No request is larger; what is larger is fetched in pieces, at the same time."""
+
+    cache_nbytes: int = 128 * MIB
+    """What is kept between rounds. What one round asks for may exceed it, but is not kept."""
 
     timeout_seconds: float = 60.0
     """How long one request may take. Synchronous file systems of fsspec know no time-out but their own."""
@@ -56,12 +66,29 @@ class ReadPolicy:
     """How often a request is made that fails in a way that may pass: HTTP 429, 500, 502-504, a lost connection."""
 
     def __post_init__(self) -> None:
-        for name in ("block_nbytes", "split_nbytes", "concurrency", "timeout_seconds", "attempts"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} is {getattr(self, name)}, but must be positive")
+        positive = ("bytes_per_second", "block_nbytes", "request_nbytes", "concurrency", "timeout_seconds", "attempts")
+        for name in positive:
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} is {value}, but must be positive")
         for field in fields(self):
-            if getattr(self, field.name) < 0:
-                raise ValueError(f"{field.name} is {getattr(self, field.name)}, but must not be negative")
-        for name in ("max_overhead", "lone_overhead"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}, but a round fetches at least what it asks for: 1")
+            value = getattr(self, field.name)
+            if value is not None and not value >= 0:
+                raise ValueError(f"{field.name} is {value}, but must not be negative")
+
+    def limits(self, pace: Pace, lacking_nbytes: int, credit_nbytes: int, *, is_paged: bool) -> Limits:
+        """Return the limits of a round that lacks `lacking_nbytes`.
+
+        `credit_nbytes` is what reading ahead has earned so far.
+        """
+        bandwidth = pace.bytes_per_second
+        whole_seconds = max(self.whole_seconds, self.whole_round_trips * pace.latency_seconds)
+        return Limits(
+            # With many requests, each also costs its share of the latency, since others are under way meanwhile.
+            gap_nbytes=round(bandwidth * max(self.request_seconds, pace.latency_seconds / self.concurrency)),
+            ahead_nbytes=credit_nbytes
+            + round(max(self.ahead_round_trips * pace.round_trip_nbytes, self.ahead_share * lacking_nbytes)),
+            whole_nbytes=0 if is_paged else min(round(bandwidth * whole_seconds), self.cache_nbytes),
+            block_nbytes=self.block_nbytes,
+            request_nbytes=self.request_nbytes,
+        )

@@ -60,11 +60,13 @@ class RemoteSource(PlannedSource):
                 return await ask_range(self._filesystem, self._path, span)
 
         try:
-            body, stated = sync(self._filesystem.loop, retry, ask, self._policy, self.log)
+            answer: Answer = sync(self._filesystem.loop, retry, ask, self._policy, self.log)
         except Exception as error:
             if may_pass(error):  # all attempts are used up: the question would meet with the same
                 raise
             return False  # an empty file, a directory, or whatever the question will tell better
+        body, stated = answer.body, answer.stated
+        self._note_pace(answer)
         self.log.nbytes += len(body)
         self.log.rounds += 1
         if stated.get("size") is None or len(body) not in (int(stated["size"]), span.nbytes):
@@ -73,6 +75,7 @@ class RemoteSource(PlannedSource):
             return False
         self._open(interpret_identity(stated))
         self._cache.add(np.array([[0, len(body)]]), [body])
+        self._begun = True
         return True
 
     def _ask(self) -> dict[str, Any]:
@@ -86,12 +89,20 @@ class RemoteSource(PlannedSource):
 
     def _request(self, spans: list[Span]) -> list[bytes]:
         if self._asynchronous:
-            return fetch_at_once(self._filesystem, self._path, spans, self._policy, self.log, self._check)
+            return fetch_at_once(self._filesystem, self._path, spans, self._policy, self.log, self._look)
         return fetch_in_turn(self._filesystem, self._path, spans, self.log)
 
-    def _check(self, stated: Mapping[str, Any]) -> None:
+    def _look(self, answer: Answer) -> None:
         """Raise unless an answer is of the file that was opened: a mixture of two would be neither."""
-        check_unchanged(self.url, self.identity, interpret_identity(stated), since="it was opened", remedy=_AGAIN)
+        self._note_pace(answer)
+        if answer.stated.get("size") is not None:
+            now = interpret_identity(answer.stated)
+            check_unchanged(self.url, self.identity, now, since="it was opened", remedy=_AGAIN)
+
+    def _note_pace(self, answer: Answer) -> None:
+        if answer.wait_seconds is not None:
+            self._meter.note_answer(answer.wait_seconds)
+            self._meter.note_bytes(len(answer.body), answer.body_seconds)
 
 
 def interpret_identity(stated: Mapping[str, Any]) -> Identity:

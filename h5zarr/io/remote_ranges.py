@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceError
-from h5zarr.io.answers import states_identity
+from h5zarr.io.answers import Answer, states_identity
 from h5zarr.io.failure import NO_SIZE, SHRUNK, FetchError, ShortBody, describe_failure, source_error
 from h5zarr.io.fetch import fetch, fetch_one_by_one
 from h5zarr.io.fetch_policy import MIB, FetchPolicy
@@ -201,7 +201,7 @@ class RemoteRanges:
             raise source_error(self.url, SHRUNK, span)
 
     async def _fetch_piece(self, opened: _Opened, span: Span) -> memoryview:
-        body = await fetch(opened.filesystem, opened.path, span, self._policy, self.log, self._check)
+        body = await fetch(opened.filesystem, opened.path, span, self._policy, self.log, self._look)
         return self._cut(memoryview(body), span)
 
     def _cut(self, body: memoryview, span: Span) -> memoryview:
@@ -227,6 +227,10 @@ class RemoteRanges:
         except Exception as error:
             raise self._not_known(error) from None
         return stated
+
+    def _look(self, answer: Answer) -> None:
+        if answer.stated.get("size") is not None:
+            self._check(answer.stated)
 
     def _check(self, stated: Mapping[str, Any]) -> None:
         if self._expected is not None and stated.get("size") is not None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self, TypeAlias
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.span import Span
+from h5zarr.io.steps import Far
 from h5zarr.io.url import find_local_path
 
 
@@ -47,6 +48,11 @@ class Source(Protocol):
 
         Raises SourceError if any of the bytes cannot be had.
         """
+        ...
+
+    @property
+    def far(self) -> Far | None:
+        """How to read in few rounds, where that matters."""
         ...
 
     def held(self) -> memoryview | None:

@@ -17,10 +17,7 @@ class Span(NamedTuple):
         return self.address + self.nbytes
 
 
-class LoneSpan(Span):
-    """A span around which nothing else will be asked for: a node of a chunk index, which lies between the chunks.
+class Pages(NamedTuple):
+    """Says of a file that it keeps its metadata together, in pages of `nbytes` bytes: the rest need not be read."""
 
-    The other structures of a file lie next to each other, so that reading ahead pays; here it moves data for nothing.
-    """
-
-    __slots__ = ()
+    nbytes: int

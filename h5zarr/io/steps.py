@@ -3,32 +3,86 @@
 A Step is a generator that yields the spans it wants and is handed one buffer for each. It does no I/O, so many Steps
 can run in lockstep: each round of all of them together is one batch of ranges, however many there are. The number of
 rounds then depends on the depth of the file's structures, not on how many objects it holds.
+
+Steps whose bytes were fetched before need not wait for those of others: a joint request may be answered in part. So the
+rounds are as many as the longest chain of fetches has links, and a file whose metadata is at its beginning needs few.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import TypeAlias, TypeVar, cast
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from h5zarr.errors import H5ZarrError
-from h5zarr.io.span import Span
+from h5zarr.io.span import Pages, Span
 
 T = TypeVar("T")
 U = TypeVar("U")
-Step: TypeAlias = Generator[Sequence[Span], Sequence[memoryview], T]
+Step: TypeAlias = "Generator[Sequence[Span] | Hints, Sequence[memoryview], T]"
 ReadMany: TypeAlias = Callable[[Sequence[Span]], Sequence[memoryview]]
 
 
-def run(step: Step[T], read_many: ReadMany) -> T:
-    """Return what `step` returns, reading what it asks for, one batch a round."""
+class Hints(list[Span | Pages]):
+    """What will be wanted later: answered with nothing, at once, and fetched along with the next round if it can be."""
+
+
+class Joint(list[Span]):
+    """The requests of several steps, each of which can go on without the others: some answers may come later.
+
+    `is_stuck` says that the last answers were enough for none of them; `hints` are those of all.
+    """
+
+    __slots__ = ("hints", "is_stuck")
+
+    def __init__(self, spans: Iterable[Span], hints: Hints, *, is_stuck: bool) -> None:
+        super().__init__(spans)
+        self.hints = hints
+        self.is_stuck = is_stuck
+
+
+class Partial(list[memoryview | None]):
+    """Answers to a joint request, None where one comes later."""
+
+
+class Far(Protocol):
+    """A source for which it matters what was fetched before, and what will be wanted later."""
+
+    def peek(self, spans: Sequence[Span], /) -> Sequence[memoryview] | Partial | None:
+        """Return as many answers as take no fetching, None in the place of others; None for all where that is none."""
+        ...
+
+    def take_hints(self, hints: Hints, /) -> None:
+        """Remember what will be wanted later."""
+        ...
+
+
+def run(step: Step[T], read_many: ReadMany, far: Far | None = None) -> T:
+    """Return what `step` returns, reading what it asks for, one batch a round.
+
+    From a source that is `far`, more is read only when all has been done that can be with the bytes at hand.
+    """
     try:
         wanted = next(step)
         while True:
-            wanted = step.send(read_many(wanted) if wanted else ())
+            hints = wanted if isinstance(wanted, Hints) else wanted.hints if isinstance(wanted, Joint) else None
+            if far and hints:
+                far.take_hints(hints)
+            if not wanted or isinstance(wanted, Hints):
+                wanted = step.send(())
+                continue
+            answers = far.peek(wanted) if far and isinstance(wanted, Joint) and not wanted.is_stuck else None
+            # Only a joint request is answered in part, and those who make it know.
+            wanted = step.send(read_many(wanted) if answers is None else cast("Sequence[memoryview]", answers))
     except StopIteration as finished:
         result: T = finished.value
         return result
+
+
+def at_once(result: T) -> Step[T]:
+    """Return `result`: a step for what is known already."""
+    return result
+    yield  # which makes this a step
 
 
 def attempt(step: Step[T]) -> Step[T | H5ZarrError]:
@@ -52,22 +106,66 @@ def together(steps: Iterable[Step[T]]) -> Step[list[T]]:
 def _in_lockstep(running: list[Step[T]]) -> Step[list[T]]:
     results: list[T | None] = [None] * len(running)
     waiting: list[tuple[int, Sequence[Span]]] = []  # number of a step and what it asks for
+    hints = Hints()
     for number, step in enumerate(running):
         try:
-            waiting.append((number, next(step)))
+            waiting.append((number, _advance(step, None, hints)))
         except StopIteration as finished:
             results[number] = finished.value
+    is_stuck = False
     while waiting:
-        buffers = yield [span for _, wanted in waiting for span in wanted] if len(waiting) > 1 else waiting[0][1]
-        answered, waiting, taken = waiting, [], 0
-        for number, wanted in answered:
-            end = taken + len(wanted)
+        buffers = yield _join([wanted for _, wanted in waiting], hints, is_stuck)
+        answered, waiting, hints, is_stuck = waiting, [], Hints(), True
+        shares = _share(buffers, [wanted for _, wanted in answered])
+        for (number, wanted), share in zip(answered, shares, strict=True):
+            if share is None:
+                waiting.append((number, wanted))
+                continue
             try:
-                waiting.append((number, running[number].send(buffers[taken:end])))
+                wanted = _advance(running[number], share, hints)
             except StopIteration as finished:
                 results[number] = finished.value
-            taken = end
+                is_stuck = False
+            else:
+                waiting.append((number, wanted))
+                is_stuck &= isinstance(wanted, Joint) and wanted.is_stuck
+    if hints:
+        yield hints
     return cast("list[T]", results)
+
+
+def _advance(step: Step[Any], answers: Sequence[memoryview] | None, hints: Hints) -> Sequence[Span]:
+    """Return what a step asks for next, having added to `hints` what it will want later."""
+    wanted = next(step) if answers is None else step.send(answers)
+    while isinstance(wanted, Hints):
+        hints += wanted
+        wanted = step.send(())
+    if isinstance(wanted, Joint) and wanted.hints:
+        hints += wanted.hints
+        wanted.hints = Hints()
+    return wanted
+
+
+def _join(requests: list[Sequence[Span]], hints: Hints, is_stuck: bool) -> Sequence[Span]:
+    """Return several requests as one. One that is alone is passed on as it is: a column is answered as one."""
+    if len(requests) == 1 and not hints:
+        return requests[0]
+    return Joint((span for wanted in requests for span in wanted), hints, is_stuck=is_stuck)
+
+
+def _share(buffers: Sequence[memoryview], requests: list[Sequence[Span]]) -> Iterator[Sequence[memoryview] | None]:
+    """Yield the answers to each of the requests that were joined; None where somebody cannot yet go on."""
+    is_partial = isinstance(buffers, Partial)
+    taken = 0
+    for wanted in requests:
+        share = buffers[taken : taken + len(wanted)]
+        taken += len(wanted)
+        if not is_partial or None not in share:
+            yield share
+        elif isinstance(wanted, Joint) and any(buffer is not None for buffer in share):
+            yield cast("Sequence[memoryview]", Partial(share))
+        else:
+            yield None
 
 
 def both(one: Step[T], other: Step[U]) -> Step[tuple[T, U]]:
@@ -87,6 +185,7 @@ class Crew:
     def __init__(self) -> None:
         self._ready: deque[tuple[Step[object], Callable[[object], None], Sequence[memoryview] | None]] = deque()
         self._waiting: list[tuple[Step[object], Callable[[object], None], Sequence[Span]]] = []
+        self._hints = Hints()
         self._advancing = False
 
     def start(self, step: Step[T], done: Callable[[T], None]) -> None:
@@ -97,15 +196,24 @@ class Crew:
 
     def finish(self) -> Step[None]:
         """Run every step to its end, merging the requests of each round into one."""
+        is_stuck = False
         while self._waiting:
             running, self._waiting = self._waiting, []
-            # One that is alone has its request passed on as it is: it may be a column, which is answered as one.
-            buffers = yield [span for _, _, wanted in running for span in wanted] if len(running) > 1 else running[0][2]
-            taken = 0
-            for step, done, wanted in running:
-                self._ready.append((step, done, buffers[taken : taken + len(wanted)]))
+            hints, self._hints = self._hints, Hints()
+            buffers = yield _join([wanted for _, _, wanted in running], hints, is_stuck)
+            is_stuck = True
+            shares = _share(buffers, [wanted for _, _, wanted in running])
+            for (step, done, wanted), share in zip(running, shares, strict=True):
+                if share is None:
+                    self._waiting.append((step, done, wanted))
+                    continue
+                before = len(self._waiting)
+                self._ready.append((step, done, share))
                 self._advance()
-                taken += len(wanted)
+                added = self._waiting[before:]
+                is_stuck &= len(added) == 1 and isinstance(added[0][2], Joint) and added[0][2].is_stuck
+        if self._hints:
+            yield self._hints
 
     def _advance(self) -> None:
         """Run every step that is ready until it asks for bytes or ends, and those that are started meanwhile."""
@@ -114,9 +222,9 @@ class Crew:
             while self._ready:
                 step, done, buffers = self._ready.popleft()
                 try:
-                    wanted = next(step) if buffers is None else step.send(buffers)
+                    wanted = _advance(step, buffers, self._hints)
                     while not wanted:
-                        wanted = step.send(())
+                        wanted = _advance(step, (), self._hints)
                 except StopIteration as finished:
                     done(finished.value)
                 else:

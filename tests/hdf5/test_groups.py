@@ -111,8 +111,9 @@ def test_a_symbol_table_belongs_to_one_group() -> None:
     file = group({0x400: tree(0x1000), 0x1000: symbol_node(entry(8, 0x1234))})
     context = Context.of(file.sizes, SharedMessages(file.sizes))
     assert len(run(read_links(header(SYMBOL_TABLE), context), file.read_many)[0]) == 1
+    other = ObjectHeader(0x999, header(SYMBOL_TABLE).messages)
     with pytest.raises(MalformedFile, match="symbol table belongs to more than one object"):
-        run(read_links(header(SYMBOL_TABLE), context), file.read_many)
+        run(read_links(other, context), file.read_many)
 
 
 def test_a_broken_entry_leaves_the_others_whole() -> None:

@@ -57,3 +57,19 @@ def test_a_limit_below_every_block_keeps_nothing() -> None:
     cache.trim(5)
     assert cache.nbytes == 0
     assert take(cache, (3, 3)) == [b""]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 10)), max_size=8),
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20)), max_size=8),
+)
+def test_a_cache_knows_what_it_holds(blocks: list[tuple[int, int]], wanted: list[tuple[int, int]]) -> None:
+    cache, held = BlockCache(), set[int]()
+    for address, nbytes in blocks:
+        places = set(range(address, address + nbytes))
+        if not places & held:
+            cache.add(np.array([[address, address + nbytes]]), [bytes(nbytes)])
+            held |= places
+    asked = np.array([(address, address + nbytes) for address, nbytes in wanted], dtype=np.int64).reshape(-1, 2)
+    expected = [set(range(address, end)) <= held for address, end in asked.tolist()]
+    assert cache.holds(asked).tolist() == expected

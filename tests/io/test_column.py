@@ -8,7 +8,7 @@ import pytest
 from h5zarr.errors import SourceError
 from h5zarr.io.column import BlockColumn, SpanColumn
 from h5zarr.io.source import open_source
-from h5zarr.io.span import LoneSpan, Span
+from h5zarr.io.span import Span
 from h5zarr.io.steps import Crew, Step, run, together
 
 ADDRESSES = np.array([120, 0, 60])
@@ -34,9 +34,9 @@ def read_byte(address: int) -> Step[bytes]:
 
 
 def test_a_column_is_a_sequence_of_spans() -> None:
-    column = SpanColumn(ADDRESSES, 8, LoneSpan)
-    assert list(column) == [LoneSpan(120, 8), LoneSpan(0, 8), LoneSpan(60, 8)]
-    assert all(type(span) is LoneSpan and type(span.address) is int for span in (*column, column[1]))
+    column = SpanColumn(ADDRESSES, 8)
+    assert list(column) == [Span(120, 8), Span(0, 8), Span(60, 8)]
+    assert all(type(span) is Span and type(span.address) is int for span in (*column, column[1]))
     assert (len(column), column[1], list(column[1:])) == (3, (0, 8), [(0, 8), (60, 8)])
     assert column.outermost() == [(0, 8), (120, 8)]
     assert SpanColumn(ADDRESSES[:0], 8).outermost() == []

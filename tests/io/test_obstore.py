@@ -10,16 +10,12 @@ from h5zarr.io.obstore import ObjectSource
 from h5zarr.io.policy import MIB, ReadPolicy
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
+from tests.io.policies import EXACT, LARGE
 from tests.servers import ETAG
 
 obstore = pytest.importorskip("obstore")
 from obstore.store import HTTPStore, MemoryStore  # noqa: E402
 
-# Bytes exactly as asked, so that a test can say what a round fetches.
-EXACT = ReadPolicy(
-    block_nbytes=1, gap_nbytes=0, slack_nbytes=0, max_overhead=1, first_read_nbytes=0, whole_file_nbytes=0
-)
-LARGE = ReadPolicy(whole_file_nbytes=4 * MIB, block_nbytes=MIB // 32, gap_nbytes=MIB // 16, slack_nbytes=MIB)
 SPANS = [Span(5 * MIB, 100), Span(10, 20), Span(3 * MIB, 3 * MIB), Span(7, 0), Span(10, 20), Span(8 * MIB - 1, 1)]
 
 

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h5zarr.io.plan import Ranges, add_rest, plan_fetches, subtract_ranges, total_nbytes, unite_ranges
-from h5zarr.io.policy import KIB, MIB, ReadPolicy
+from h5zarr.io.limits import Limits
+from h5zarr.io.plan import Ranges, plan_fetches, subtract_ranges, total_nbytes, unite_ranges
+from h5zarr.io.policy import KIB, MIB
 
 FILE_NBYTES = 400
 NOTHING: Ranges = np.empty((0, 2), dtype=np.int64)
@@ -24,14 +25,19 @@ def places(given_ranges: Iterable[Iterable[int]]) -> set[int]:
 
 pair = st.tuples(st.integers(0, FILE_NBYTES), st.integers(0, FILE_NBYTES)).map(lambda ends: (min(ends), max(ends)))
 any_ranges = st.lists(pair, max_size=12).map(lambda pairs: ranges(*pairs))
-policies = st.builds(
-    ReadPolicy,
-    block_nbytes=st.sampled_from([1, 2, 8, 64, 1024]),
+any_limits = st.builds(
+    Limits,
     gap_nbytes=st.integers(0, 100),
-    slack_nbytes=st.integers(0, 300),
-    max_overhead=st.floats(1, 3),
-    split_nbytes=st.integers(1, 500),
+    ahead_nbytes=st.integers(0, 300),
+    whole_nbytes=st.integers(0, 100),
+    block_nbytes=st.sampled_from([1, 2, 8, 64, 1024]),
+    request_nbytes=st.integers(1, 500),
 )
+LIMITS = Limits(gap_nbytes=0, ahead_nbytes=0, whole_nbytes=0, block_nbytes=1, request_nbytes=4 * MIB)
+
+
+def plan(wanted: Ranges, held: Ranges, nbytes: int, limits: Limits) -> Ranges:
+    return plan_fetches(subtract_ranges(unite_ranges(wanted), held), held, nbytes, limits)
 
 
 def is_tidy(found: Ranges) -> bool:
@@ -53,9 +59,9 @@ def test_a_difference_holds_exactly_what_is_not_held(wanted: Ranges, held: Range
     assert places(left.tolist()) == places(wanted.tolist()) - places(held.tolist())
 
 
-@given(any_ranges, any_ranges, st.lists(st.integers(0, FILE_NBYTES), max_size=5), policies)
+@given(any_ranges, any_ranges, st.lists(st.integers(0, FILE_NBYTES), max_size=5), any_limits)
 def test_a_plan_covers_what_is_asked_within_its_bounds(
-    wanted: Ranges, held: Ranges, cuts: list[int], policy: ReadPolicy
+    wanted: Ranges, held: Ranges, cuts: list[int], limits: Limits
 ) -> None:
     held = unite_ranges(held)
     for cut in cuts:  # blocks that touch each other, as pieces of one large range do
@@ -63,50 +69,67 @@ def test_a_plan_covers_what_is_asked_within_its_bounds(
         if len(row):
             held = np.insert(held, row[0] + 1, [cut, held[row[0], 1]], axis=0)
             held[row[0], 1] = cut
-    found = plan_fetches(wanted, held, FILE_NBYTES, policy)
+    found = plan(wanted, held, FILE_NBYTES, limits)
     fetched, lacking = places(found.tolist()), places(wanted.tolist()) - places(held.tolist())
     assert is_tidy(found)
     assert lacking <= fetched <= set(range(FILE_NBYTES))
     assert not fetched & places(held.tolist())
-    assert ((found[:, 1] - found[:, 0]) <= policy.split_nbytes).all()
-    assert total_nbytes(found) <= len(lacking) + max(policy.slack_nbytes, int((policy.max_overhead - 1) * len(lacking)))
+    assert ((found[:, 1] - found[:, 0]) <= limits.request_nbytes).all()
     assert bool(lacking) == bool(len(found))
+    is_rest = len(fetched) == FILE_NBYTES - len(places(held.tolist()))
+    gaps = limits.gap_nbytes * max(0, len(unite_ranges(wanted)) - 1)
+    assert len(fetched) <= len(lacking) + limits.ahead_nbytes + 2 * gaps or (
+        is_rest and len(fetched) <= max(limits.whole_nbytes, len(lacking) + limits.ahead_nbytes)
+    )
 
 
-@given(any_ranges, any_ranges)
-def test_a_round_never_makes_more_requests_than_it_lacks_stretches(wanted: Ranges, held: Ranges) -> None:
-    lacking = subtract_ranges(unite_ranges(wanted), unite_ranges(held))
-    assert len(plan_fetches(wanted, unite_ranges(held), FILE_NBYTES, ReadPolicy())) <= len(lacking)
+@given(any_ranges, any_ranges, any_limits)
+def test_a_round_never_makes_more_requests_than_it_lacks_stretches(
+    wanted: Ranges, held: Ranges, limits: Limits
+) -> None:
+    held = unite_ranges(held)
+    lacking = subtract_ranges(unite_ranges(wanted), held)
+    found = plan(wanted, held, FILE_NBYTES, replace(limits, whole_nbytes=0, request_nbytes=FILE_NBYTES))
+    rest = subtract_ranges(ranges((0, FILE_NBYTES)), held)
+    assert len(found) <= len(lacking) or places(found.tolist()) == places(rest.tolist())
+
+
+def test_what_is_left_of_a_file_is_read_where_it_is_little() -> None:
+    held = ranges((0, 600))
+    assert plan(ranges((700, 710)), held, 1000, replace(LIMITS, whole_nbytes=400)).tolist() == [[600, 1000]]
+    assert plan(ranges((700, 710)), held, 1000, replace(LIMITS, whole_nbytes=399)).tolist() == [[700, 710]]
 
 
 def test_a_single_small_span_becomes_one_aligned_block() -> None:
-    found = plan_fetches(ranges((100_000, 100_010)), NOTHING, 10**9, ReadPolicy(block_nbytes=32 * KIB))
-    assert found.tolist() == [[98_304, 131_072]]
+    limits = replace(LIMITS, block_nbytes=32 * KIB, ahead_nbytes=MIB)
+    assert plan(ranges((100_000, 100_010)), NOTHING, 10**9, limits).tolist() == [[98_304, 131_072]]
 
 
 def test_growth_stops_at_what_is_held_and_at_the_end_of_the_file() -> None:
+    limits = replace(LIMITS, block_nbytes=32 * KIB, ahead_nbytes=2000)
     held = ranges((98_304, 99_000))
-    assert plan_fetches(ranges((100_000, 100_010)), held, 100_020, ReadPolicy()).tolist() == [[99_000, 100_020]]
+    assert plan(ranges((100_000, 100_010)), held, 100_020, limits).tolist() == [[99_000, 100_020]]
 
 
-def test_neighbours_are_fetched_as_one() -> None:
-    found = plan_fetches(ranges((0, 10), (60_000, 60_010), (120_000, 120_010)), NOTHING, 10**9, ReadPolicy())
-    assert found.tolist() == [[0, 131_072]]
+def test_a_gap_that_costs_less_than_a_request_is_closed() -> None:
+    wanted = ranges((0, 10), (60_010, 60_020), (120_021, 120_030))
+    limits = replace(LIMITS, gap_nbytes=60_000)
+    assert plan(wanted, NOTHING, 10**9, limits).tolist() == [[0, 60_020], [120_021, 120_030]]
 
 
 def test_a_gap_with_held_bytes_in_it_stays_open() -> None:
-    found = plan_fetches(ranges((0, 10), (50, 60)), ranges((20, 30)), 1000, ReadPolicy())
-    assert found.tolist() == [[0, 20], [30, 1000]]
+    found = plan(ranges((0, 10), (50, 60)), ranges((20, 30)), 1000, replace(LIMITS, gap_nbytes=100))
+    assert found.tolist() == [[0, 10], [50, 60]]
 
 
 def test_the_smallest_gaps_are_closed_first() -> None:
-    policy = ReadPolicy(slack_nbytes=30, max_overhead=1, block_nbytes=1)
-    found = plan_fetches(ranges((0, 10), (40, 50), (60, 70), (80, 90)), NOTHING, 1000, policy)
-    assert found.tolist() == [[0, 10], [40, 90]]
+    limits = replace(LIMITS, ahead_nbytes=20, block_nbytes=64)
+    found = plan(ranges((0, 10), (50, 60), (70, 80), (90, 100)), NOTHING, 1000, limits)
+    assert found.tolist() == [[0, 10], [50, 100]]
 
 
 def test_a_large_span_is_split() -> None:
-    found = plan_fetches(ranges((0, 10 * MIB)), NOTHING, 10 * MIB, ReadPolicy(split_nbytes=4 * MIB))
+    found = plan(ranges((0, 10 * MIB)), NOTHING, 10 * MIB, LIMITS)
     assert found.tolist() == [[0, 4 * MIB], [4 * MIB, 8 * MIB], [8 * MIB, 10 * MIB]]
 
 
@@ -115,45 +138,11 @@ def scattered_nodes(count: int = 17_000, node_nbytes: int = 2048, file_nbytes: i
     return np.column_stack((address, address + node_nbytes))[np.random.default_rng(1).permutation(count)]
 
 
-def test_nodes_scattered_over_a_file_move_less_than_half_of_it() -> None:
+def test_scattered_nodes_are_picked_where_bytes_are_dear_and_swept_up_where_they_are_cheap() -> None:
     wanted = scattered_nodes()
-    found = plan_fetches(wanted, NOTHING, 134_000_000, ReadPolicy(), lone=True)
-    assert total_nbytes(found) <= 1.3 * total_nbytes(wanted)
-    assert total_nbytes(found) < 134_000_000 / 2
-    assert len(found) < len(wanted)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"block_nbytes": 0},
-        {"concurrency": 0},
-        {"gap_nbytes": -1},
-        {"max_overhead": 0.5},
-        {"lone_overhead": 0},
-        {"attempts": 0},
-    ],
-)
-def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        ReadPolicy(**wrong)
-
-
-@given(any_ranges, any_ranges, st.floats(0, 1))
-def test_the_rest_of_a_file_is_added_where_it_is_a_small_share(fetched: Ranges, held: Ranges, share: float) -> None:
-    held = unite_ranges(held)
-    fetches = subtract_ranges(unite_ranges(fetched), held)
-    policy = ReadPolicy(rest_share=share, split_nbytes=64)
-    found = add_rest(fetches, held, FILE_NBYTES, policy)
-    unread = FILE_NBYTES - len(places(held.tolist()) | places(fetches.tolist()))
-    if not len(fetches) or unread > share * FILE_NBYTES:
-        assert found.tolist() == fetches.tolist()
-    else:
-        assert is_tidy(found)
-        assert places(found.tolist()) == set(range(FILE_NBYTES)) - places(held.tolist())
-        assert (found[:, 1] - found[:, 0]).max() <= policy.split_nbytes
-
-
-def test_the_rest_of_a_file_that_the_cache_cannot_hold_is_not_added() -> None:
-    policy = ReadPolicy(rest_share=1, cache_nbytes=FILE_NBYTES - 1)
-    assert add_rest(ranges((0, 390)), NOTHING, FILE_NBYTES, policy).tolist() == [[0, 390]]
+    slow = plan(wanted, NOTHING, 134_000_000, replace(LIMITS, gap_nbytes=5000))
+    assert len(slow) == len(wanted)
+    assert total_nbytes(slow) == total_nbytes(wanted)
+    fast = plan(wanted, NOTHING, 134_000_000, replace(LIMITS, gap_nbytes=60_000))
+    assert len(fast) == 32
+    assert total_nbytes(fast) == 134_000_000

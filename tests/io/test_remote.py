@@ -18,13 +18,10 @@ from h5zarr.errors import SourceChanged, SourceError
 from h5zarr.io.policy import MIB, ReadPolicy
 from h5zarr.io.remote import RemoteSource, interpret_identity
 from h5zarr.io.source import Identity, open_source
-from h5zarr.io.span import LoneSpan, Span
+from h5zarr.io.span import Span
+from tests.io.policies import EXACT, LARGE
 from tests.servers import ETAG, Faults
 
-# Bytes exactly as asked, so that a test can say what a round fetches.
-EXACT = ReadPolicy(
-    block_nbytes=1, gap_nbytes=0, slack_nbytes=0, max_overhead=1, first_read_nbytes=0, whole_file_nbytes=0
-)
 SPANS = [Span(5 * MIB, 100), Span(10, 20), Span(3 * MIB, 3 * MIB), Span(7, 0), Span(10, 20), Span(8 * MIB - 1, 1)]
 
 
@@ -115,10 +112,6 @@ def test_a_small_file_is_read_whole_in_one_request(serve: Any, body: bytes) -> N
     assert server.counts.heads == 0  # the answer tells the size
 
 
-# With which the file of these tests is neither read whole nor in two strokes.
-LARGE = ReadPolicy(whole_file_nbytes=4 * MIB, block_nbytes=MIB // 32, gap_nbytes=MIB // 16, slack_nbytes=MIB)
-
-
 def test_opening_brings_the_beginning_of_a_large_file(serve: Any, body: bytes) -> None:
     server = serve(body)
     with open_source(server.url("/file.h5"), policy=LARGE) as source:
@@ -179,16 +172,16 @@ def test_requests_under_way_are_bounded(serve: Any, body: bytes) -> None:
 def test_ten_thousand_spans_are_one_round_within_the_overhead(serve: Any, body: bytes) -> None:
     server = serve(body)
     order = np.random.default_rng(3).permutation(10_000).tolist()
-    spans = [LoneSpan(n * 800, 200) for n in order]
-    with open_source(server.url("/file.h5"), policy=replace(LARGE, first_read_nbytes=0)) as source:
+    spans = [Span(n * 800, 200) for n in order]
+    slow = replace(LARGE, latency_seconds=0.001, bytes_per_second=1e6, first_read_nbytes=0, ahead_share=0.3)
+    with open_source(server.url("/file.h5"), policy=replace(slow, request_seconds=0.0001)) as source:
         assert read(source, spans) == expected(body, spans)
         assert source.log.rounds == 1
-        allowed = max(LARGE.slack_nbytes, (LARGE.lone_overhead - 1) * 200 * 10_000)
-        assert source.log.nbytes == server.counts.nbytes <= 200 * 10_000 + allowed
+        assert source.log.nbytes == server.counts.nbytes <= 1.3 * 200 * 10_000
 
 
 def test_the_cache_is_bounded_though_a_round_is_not(memory_url: str, body: bytes) -> None:
-    policy = replace(EXACT, cache_nbytes=MIB, split_nbytes=MIB // 4)
+    policy = replace(EXACT, cache_nbytes=MIB, request_nbytes=MIB // 4)
     with RemoteSource(memory_url, policy=policy) as source:
         (whole,) = source.read_many([Span(0, 8 * MIB)])
         assert bytes(whole) == body
@@ -345,9 +338,11 @@ def test_rounds_in_any_order_return_exactly_what_was_asked(
     policy = ReadPolicy(
         block_nbytes=block_nbytes,
         cache_nbytes=cache_nbytes,
-        split_nbytes=split_nbytes,
-        slack_nbytes=100,
-        whole_file_nbytes=0,
+        request_nbytes=split_nbytes,
+        latency_seconds=1e-6,
+        bytes_per_second=100e6,
+        request_seconds=0,
+        whole_seconds=0,
         first_read_nbytes=64,
     )
     with RemoteSource("memory://any.h5", policy=policy) as source:

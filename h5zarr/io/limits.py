@@ -1,0 +1,16 @@
+"""What one round may do. Without numpy, so that to open a local file does not take it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one round may do. Gaps are closed up to `gap_nbytes` each, in any case."""
+
+    gap_nbytes: int
+    ahead_nbytes: int
+    whole_nbytes: int
+    block_nbytes: int
+    request_nbytes: int

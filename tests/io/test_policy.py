@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from h5zarr.io.pace import Pace, PaceMeter
+from h5zarr.io.policy import MIB, ReadPolicy
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"block_nbytes": 0},
+        {"concurrency": 0},
+        {"latency_seconds": -1},
+        {"bytes_per_second": 0},
+        {"whole_seconds": -0.1},
+        {"ahead_per_use": float("nan")},
+        {"attempts": 0},
+    ],
+)
+def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ReadPolicy(**wrong)  # type: ignore[arg-type]
+
+
+def test_the_limits_follow_from_the_pace() -> None:
+    limits = ReadPolicy().limits(Pace(0.03, 100e6), 1000, 0, is_paged=False)
+    assert limits.gap_nbytes == 60_000  # what comes in the time of a request
+    assert limits.ahead_nbytes == 1_500_000  # half a round trip
+    assert limits.whole_nbytes == 18_000_000  # six round trips
+
+
+def test_a_round_trip_that_is_long_is_worth_more_bytes_and_a_slow_network_fewer() -> None:
+    far = ReadPolicy().limits(Pace(0.15, 100e6), 1000, 0, is_paged=False)
+    assert (far.gap_nbytes, far.ahead_nbytes, far.whole_nbytes) == (156_250, 7_500_000, 90_000_000)
+    slow = ReadPolicy().limits(Pace(0.03, 10e6), 1000, 0, is_paged=False)
+    assert (slow.gap_nbytes, slow.ahead_nbytes, slow.whole_nbytes) == (6_000, 150_000, 1_800_000)
+    near = ReadPolicy().limits(Pace(0.001, 100e6), 1000, 0, is_paged=False)
+    assert (near.gap_nbytes, near.ahead_nbytes, near.whole_nbytes) == (60_000, 50_000, 10_000_000)
+
+
+def test_nothing_larger_than_the_cache_is_read_whole_nor_a_file_with_pages() -> None:
+    far = Pace(0.15, 1e9)
+    assert ReadPolicy().limits(far, 1000, 0, is_paged=False).whole_nbytes == 128 * MIB
+    assert ReadPolicy().limits(far, 1000, 0, is_paged=True).whole_nbytes == 0
+
+
+def test_reading_ahead_grows_with_what_is_lacking_and_with_what_it_has_earned() -> None:
+    limits = ReadPolicy().limits(Pace(0.001, 10e6), 70_000, 5_000, is_paged=False)
+    assert limits.ahead_nbytes == 75_000
+
+
+def test_a_meter_keeps_the_best_answer_within_reason() -> None:
+    meter = PaceMeter()
+    assert meter.pace == Pace(0.04, 100e6)
+    meter.note_answer(0.08)
+    meter.note_answer(0.03)
+    meter.note_answer(0.5)
+    meter.note_bytes(100_000, 1e-6)  # too few to say anything
+    meter.note_bytes(MIB, 0.0)
+    assert meter.pace == Pace(0.03, 100e6)
+    meter.note_bytes(1_000_000, 0.1)
+    meter.note_bytes(1_000_000, 0.05)
+    assert meter.pace == Pace(0.03, 20e6)
+    meter.note_answer(1e-9)
+    meter.note_bytes(10**9, 1e-6)
+    assert meter.pace == Pace(0.0005, 10e9)
+
+
+def test_what_is_stated_is_not_measured() -> None:
+    meter = PaceMeter(latency_seconds=0.0, bytes_per_second=5e6)
+    meter.note_answer(0.3)
+    meter.note_bytes(MIB, 0.01)
+    assert meter.pace == Pace(0.0, 5e6)
