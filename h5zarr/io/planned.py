@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from h5zarr.io.cache import BlockCache
-from h5zarr.io.failure import CLOSED, SHRUNK, Failure, FetchError, describe_failure, ignores_ranges, source_error
+from h5zarr.io.failure import CLOSED, SHRUNK, Failure, ignores_ranges, or_source_error, source_error
 from h5zarr.io.log import RequestLog
 from h5zarr.io.plan import Ranges, add_rest, plan_fetches
 from h5zarr.io.policy import ReadPolicy
@@ -113,11 +113,7 @@ class PlannedSource(ABC):
         """Put the bytes of `fetches` into the cache."""
         spans = [Span(address, end - address) for address, end in fetches.tolist()]
         self.log.rounds += 1
-        try:
-            bodies = self._request(spans)
-        except FetchError as failed:
-            failure = describe_failure(failed.error, self._policy.timeout_seconds)
-            raise source_error(self.url, failure, failed.span) from None
+        bodies = or_source_error(self.url, self._policy.timeout_seconds, lambda: self._request(spans))
         for span, body in zip(spans, bodies, strict=True):
             if len(body) != span.nbytes:
                 return self._accept_whole_file(span, body)

@@ -91,7 +91,9 @@ def _check_arguments(url: str, storage_options: object, policy: object) -> None:
     if not isinstance(policy, FetchPolicy | None):
         raise TypeError(f"policy must be an h5zarr.FetchPolicy, and not {type(policy).__name__}")
     if url.startswith("reference://"):
-        raise Unsupported(f"{url}: fsspec's view of references is not read here", remedy=_REFERENCES_THEMSELVES)
+        raise Unsupported(
+            f"{display_url(url)}: fsspec's view of references is not read here", remedy=_REFERENCES_THEMSELVES
+        )
 
 
 def _open_references(url: str, references: References, sources: Sources, verify: bool) -> Opened:
@@ -101,7 +103,7 @@ def _open_references(url: str, references: References, sources: Sources, verify:
     expected = recorded_identities(urls, references.provenance) if verify else ()
     return Opened(
         url=shown,
-        source=urls[0] if urls else _recorded_source(references.provenance) or shown,
+        source=reference_url(urls[0] if urls else _recorded_source(references.provenance) or shown)[0],
         hierarchy=references.hierarchy,
         sources=replace(sources, urls=urls, expected=expected),
     )
