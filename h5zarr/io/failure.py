@@ -131,6 +131,11 @@ def may_pass(error: BaseException) -> bool:
     return passing or not names.isdisjoint(_PASSING_NAMES) or find_status(error) in PASSING_STATUSES
 
 
+def was_repeated(error: BaseException) -> bool:
+    """Return whether botocore has made the request several times already: once more by us would be as often again."""
+    return bool(_find_response(error).get("ResponseMetadata", {}).get("RetryAttempts"))
+
+
 def is_final(error: BaseException) -> bool:
     """Return whether the server has refused access, or has no such file: it would say so again."""
     return isinstance(error, FileNotFoundError | PermissionError) or find_status(error) in (401, 403, 404, 410)
@@ -153,7 +158,7 @@ def _find_code(error: BaseException) -> str:
 
 
 def _find_response(error: BaseException) -> dict[str, Any]:
-    """Return what botocore tells of an answer; empty where it is not botocore's. s3fs raises errors of its own for it."""
+    """Return what botocore tells of an answer, also behind an error that s3fs made of it; empty where there is none."""
     for one in (error, error.__cause__):
         response = getattr(one, "response", None)
         if isinstance(response, dict):
