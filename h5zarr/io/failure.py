@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from h5zarr.errors import H5ZarrError, SourceError, SourceGone
 from h5zarr.io.log import format_nbytes
-from h5zarr.io.refusal import CODES, what_to_check
+from h5zarr.io.refusal import CODES, is_object, what_to_check
 from h5zarr.io.span import Span
 
 PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
@@ -107,8 +107,12 @@ def source_error(url: str, failure: Failure, span: Span | None = None) -> Source
     """Return the error that names `url`, which must be safe to show, the bytes, what happened and the remedy."""
     where = "" if span is None else f" bytes {span.address}-{max(span.address, span.end - 1)}:"
     kind = SourceGone if failure in (GONE, NO_BUCKET) else SourceError
-    remedy = what_to_check(url) if failure.what.startswith(REFUSED.what) else ""
-    return kind(f"{url}:{where} {failure.what}", remedy=remedy or failure.remedy)
+    remedy = failure.remedy
+    if failure.what.startswith(REFUSED.what):
+        remedy = what_to_check(url) or remedy
+    elif failure is GONE and is_object(url):
+        remedy += " A prefix that looks like a directory is no file; endpoint_url or the account may be another one."
+    return kind(f"{url}:{where} {failure.what}", remedy=remedy)
 
 
 def or_source_error(url: str, timeout_seconds: float, act: Callable[[], T]) -> T:

@@ -43,4 +43,13 @@ CODES = {
 
 def what_to_check(url: str) -> str:
     """Return what to check where access to `url` is refused; empty where that is not known."""
-    return _CHECKS.get(url.rpartition("::")[2].partition("://")[0].lower(), "")
+    return _CHECKS.get(_protocol(url), "")
+
+
+def is_object(url: str) -> bool:
+    """Return whether `url` names an object in a bucket or container."""
+    return _protocol(url) in _CHECKS.keys() - {"http", "https"}
+
+
+def _protocol(url: str) -> str:
+    return url.rpartition("::")[2].partition("://")[0].lower()
