@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from warnings import warn
 
@@ -37,7 +37,7 @@ class Opened:
 
     url: str
     source: str
-    hierarchy: Hierarchy
+    hierarchy: Hierarchy = field(repr=False)  # the URLs in references of others may be signed
     sources: Sources
 
     def warn(self, stacklevel: int = 2, *, but: Collection[str] = ()) -> None:
