@@ -180,9 +180,14 @@ def test_a_key_for_encrypted_objects_is_sent_along(server: RangeServer) -> None:
         assert server.counts.headers[-1]["x-amz-server-side-encryption-customer-algorithm"] == "AES256"
 
 
-def test_a_version_of_an_object_is_what_is_asked_for(server: RangeServer) -> None:
-    with open_source(f"{AMAZON.url}?versionId=v7", AMAZON.options(server)):
-        assert server.counts.urls == [f"{AMAZON.path}?versionId=v7"]
+def test_a_version_of_an_object_is_what_is_asked_for(server: RangeServer, tmp_path: Path) -> None:
+    options = AMAZON.options(server)
+    translate(f"{AMAZON.url}?versionId=v7", tmp_path / "refs.json", storage_options=options)
+    server.etag = '"new"'
+    opened = xarray.open_dataset(tmp_path / "refs.json", engine="h5zarr", storage_options=options)
+    with opened, pytest.raises(SourceChanged, match="its ETag"):
+        opened.x.load()
+    assert server.counts.urls == [f"{AMAZON.path}?versionId=v7"] * 2
 
 
 def free_port() -> int:
