@@ -62,7 +62,7 @@ def planted(
     pytest.importorskip(place.package)
     for name, value in place.environment.items():
         monkeypatch.setenv(name, value)
-    if place.package == "s3fs":
+    if place.environment:
         import s3fs
 
         s3fs.S3FileSystem.clear_instance_cache()
