@@ -14,9 +14,8 @@ from itertools import count
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
-from h5zarr.errors import H5ZarrError, SourceError
+from h5zarr.errors import H5ZarrError, SourceError, SourceGone
 from h5zarr.hdf5.model import H5File
-from h5zarr.io.failure import GONE
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
@@ -259,7 +258,7 @@ class Related:
         try:
             source = self._opener(url)
         except SourceError as error:
-            return None if error.remedy == GONE.remedy else error
+            return None if isinstance(error, SourceGone) else error
         try:
             file = None if wanted.is_raw else scan_source(source)
         except H5ZarrError as error:

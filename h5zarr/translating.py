@@ -65,7 +65,7 @@ class Options:
     selection: Selection = field(default_factory=Selection)
     inlining: Inlining = field(default_factory=Inlining)
     chunk_nbytes: int = CHUNK_NBYTES
-    target_url: str | None = None
+    target_url: str | None = field(default=None, repr=False)  # which may be signed, until it stands in references
     zarr_format: int = 3
     nz: bool = False
     strict: bool = False

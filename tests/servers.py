@@ -24,6 +24,8 @@ class Faults:
 
     statuses: Mapping[int, int] = field(default_factory=dict)
     """The nth GET is answered with this status."""
+    every: int | None = None
+    """Every request, of whatever kind, is answered with this status."""
     short: frozenset[int] = frozenset()
     """The nth GET is answered with half of what was asked, and says so."""
     cut: frozenset[int] = frozenset()
@@ -46,9 +48,14 @@ class Faults:
 
 @dataclass
 class Counts:
-    """What the server was asked. `gets` holds the asked ranges, first and last byte, in the order of arrival."""
+    """What the server was asked. `gets` holds the asked ranges, first and last byte, in the order of arrival.
+
+    `headers` are those of all requests, by names in lower case; `urls` are their paths with the queries.
+    """
 
     heads: int = 0
+    headers: list[dict[str, str]] = field(default_factory=list)
+    urls: list[str] = field(default_factory=list)
     gets: list[tuple[int, int]] = field(default_factory=list)
     nbytes: int = 0
     in_flight: int = 0
@@ -56,10 +63,15 @@ class Counts:
 
 
 class RangeServer:
-    """A server on a free loopback port, in a thread of its own, for as long as the `with` block lasts."""
+    """A server on a free loopback port, in a thread of its own, for as long as the `with` block lasts.
+
+    It is an object store as well, for those who read only: S3's objects are at /bucket/key, Azure's at
+    /account/container/blob, Google's at /download/storage/v1/b/bucket/o/key. `headers` are added to all answers.
+    """
 
     def __init__(self, files: Mapping[str, bytes], *, latency: float = 0.0, faults: Faults | None = None) -> None:
         self.files = dict(files)
+        self.headers: dict[str, str] = {}
         self.latency = latency
         self.faults = faults or Faults()
         self.counts = Counts()
@@ -86,7 +98,7 @@ class RangeServer:
         self._loop.close()
 
     async def _start(self) -> None:
-        application = web.Application()
+        application = web.Application(middlewares=[self._record])
         application.router.add_get("/{path:.*}", self._get, allow_head=False)
         application.router.add_head("/{path:.*}", self._head)
         self._stopping = asyncio.Event()
@@ -97,6 +109,15 @@ class RangeServer:
         await site.start()
         self.port = self._runner.addresses[0][1]
 
+    @web.middleware
+    async def _record(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        self.counts.headers.append({name.lower(): value for name, value in request.headers.items()})
+        self.counts.urls.append(request.path_qs)
+        if self.faults.every is not None:
+            return web.Response(status=self.faults.every)
+        answer: web.StreamResponse = await handler(request)
+        return answer
+
     async def _stop_hanging(self, application: web.Application) -> None:
         self._stopping.set()
 
@@ -106,7 +127,7 @@ class RangeServer:
         body = self.files.get(request.path)
         if body is None:
             return web.Response(status=404)
-        headers = {"ETag": self.etag, "Last-Modified": LAST_MODIFIED, "Accept-Ranges": "bytes"}
+        headers = {"ETag": self.etag, "Last-Modified": LAST_MODIFIED, "Accept-Ranges": "bytes", **self.headers}
         if not self.faults.hide_size:
             headers["Content-Length"] = str(len(body))
         return web.Response(headers=headers)
@@ -122,7 +143,7 @@ class RangeServer:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         faults, body = self.faults, self.files.get(request.path, b"")
-        match = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("Range", ""))
+        match = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("x-ms-range", request.headers.get("Range", "")))
         first = int(match[1]) if match else 0
         last = min(int(match[2]) if match and match[2] else len(body) - 1, len(body) - 1)
         self.counts.gets.append((first, last))
@@ -146,7 +167,7 @@ class RangeServer:
             first, last, part = first + 1, last + 1, body[first + 1 : last + 2]
         self.counts.nbytes += len(part)
         total = "*" if faults.hide_total else len(body)
-        headers = {"ETag": faults.etags.get(number, self.etag), "Last-Modified": LAST_MODIFIED}
+        headers = {"ETag": faults.etags.get(number, self.etag), "Last-Modified": LAST_MODIFIED, **self.headers}
         if not whole:
             headers["Content-Range"] = f"bytes {first}-{last}/{total}"
         return web.Response(body=part, headers=headers, status=200 if whole else 206)

@@ -20,8 +20,11 @@ DESCRIPTION = "Read HDF5 and netCDF files as Zarr, near or far, without copying 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 all done, 1 done with problems, 2 nothing done."""
+    parser = build_parser()
     try:
-        arguments = build_parser().parse_args(argv)
+        arguments, unknown = parser.parse_known_args(argv)
+        if unknown:
+            parser.error(f"unrecognized arguments: {' '.join(map(_named, unknown))}")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else NOTHING
     try:
@@ -34,6 +37,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _named(word: str) -> str:
+    """Return an unknown argument without what may be secret: the name of an option, dots for anything else."""
+    return word.partition("=")[0] if word.startswith("-") else "..."
 
 
 def build_parser() -> argparse.ArgumentParser:

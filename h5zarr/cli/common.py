@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 DONE, DONE_WITH_PROBLEMS, NOTHING = 0, 1, 2
+
+# Storage options that are text whatever they look like.
+_TEXT = re.compile(r"key|secret|token|passw|user|profile|project|account|credential|(?:^|_)id$", re.IGNORECASE)
 
 EXIT_CODES = """\
 exit codes:
@@ -25,7 +29,9 @@ def add_storage_options(parser: argparse.ArgumentParser | argparse._ArgumentGrou
         default=[],
         type=storage_option,
         metavar="KEY=VALUE",
-        help="passed on to fsspec; VALUE is JSON if it can be, else text. May be repeated",
+        help="passed on to the file system of fsspec, such as anon=true, profile=research or "
+        "endpoint_url=http://host:9000; VALUE is JSON if it can be, so that options may have parts: "
+        """'client_kwargs={"region_name": "eu-west-1"}'; else it is text. May be repeated""",
     )
     parser.add_argument("--anon", action="store_true", help="read from the cloud without credentials")
 
@@ -66,12 +72,23 @@ def _encodable(lines: Iterable[str], encoding: str) -> Iterator[str]:
 
 
 def storage_option(text: str) -> tuple[str, Any]:
+    """Return the name and the value of an option: JSON where it is some, else text."""
     import json
 
     key, equals, value = text.partition("=")
     if not key or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+        raise argparse.ArgumentTypeError("KEY=VALUE is wanted")  # what was given may be a secret
     try:
-        return key, json.loads(value)
-    except ValueError:
+        found = json.loads(value)
+    except ValueError as error:
+        if value[:1] in ("{", "[", '"'):
+            raise argparse.ArgumentTypeError(f"the value of {key} begins like JSON, but {_complaint(error)}") from None
         return key, value
+    # A key of digits only is still a key, and 1e5 may be a password.
+    return key, value if _TEXT.search(key) and isinstance(found, int | float) else found
+
+
+def _complaint(error: ValueError) -> str:
+    """Return what a JSON parser complains of, without the text."""
+    what, place = getattr(error, "msg", "is none"), getattr(error, "colno", 1)
+    return f"at character {place}: {what}. Text in it stands in double quotes"

@@ -10,6 +10,7 @@ from typing import Self
 from h5zarr.inspect.escape import readable, shortened
 from h5zarr.inspect.quantities import counted, size
 from h5zarr.io.log import RequestLog
+from h5zarr.io.url import display_url
 
 _FIRST_SECONDS, _STEP_SECONDS = 1.0, 0.25
 
@@ -21,7 +22,7 @@ class Progress:
     """
 
     def __init__(self, name: str, *, is_shown: bool) -> None:
-        self._name = shortened(readable(name), 40)
+        self._name = shortened(readable(display_url(name)), 40)
         self._is_shown = is_shown
         self._log: RequestLog | None = None
         self._ended = threading.Event()

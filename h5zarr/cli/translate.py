@@ -138,6 +138,7 @@ def translate(arguments: argparse.Namespace) -> int:
 def _check_report(arguments: argparse.Namespace) -> None:
     """Raise where the report would stand in the place of what is read or written."""
     from h5zarr.errors import OutputError
+    from h5zarr.io.url import display_url
     from h5zarr.refs.output import check_output
 
     if not arguments.report:
@@ -146,7 +147,9 @@ def _check_report(arguments: argparse.Namespace) -> None:
     arguments.report = None  # until it is known to be harmless
     check_output(place, arguments.source)
     if place == arguments.out:
-        raise OutputError(place, "references and report cannot both be written there", remedy="Give two names.")
+        raise OutputError(
+            display_url(place), "references and report cannot both be written there", remedy="Give two names."
+        )
     arguments.report = place
 
 

@@ -130,4 +130,8 @@ def _open(place: Any, storage_options: Mapping[str, Any] | None, policy: FetchPo
 
 def _open_group(opened: Opened, group: str, decoding: Mapping[str, Any]) -> Dataset:
     store = HierarchyDataStore(opened.hierarchy, group, partial(open_values, opened), opened.source, opened.close)
-    return StoreBackendEntrypoint().open_dataset(store, **decoding)
+    dataset = StoreBackendEntrypoint().open_dataset(store, **decoding)
+    if find_local_path(opened.url) is None:
+        # Otherwise xarray puts the URL there as it was given, with all that is secret in it.
+        dataset.encoding["source"] = opened.url
+    return dataset

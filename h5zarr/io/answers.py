@@ -1,15 +1,15 @@
 """Answers: the bytes of a range, and what the server says of the file along with them.
 
-fsspec hands on the bytes alone. Over HTTP and S3 the same answer tells the size of the file and its ETag: so nobody
-need be asked for them, and a file that is replaced between two requests is noticed.
+fsspec hands on the bytes alone. Over HTTP, and from S3, Google and Azure, the same answer tells the size of the file
+and its ETag or version: so nobody need be asked for them, and a file that is replaced between two requests is noticed.
 """
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from h5zarr.io.failure import RangesIgnored, WrongRange
 from h5zarr.io.span import Span
@@ -33,21 +33,19 @@ class Answer(NamedTuple):
 
 def states_identity(filesystem: Any) -> bool:
     """Return whether the answers of an asynchronous file system say what file they are of."""
-    return _is(filesystem, "HTTPFileSystem") or _is(filesystem, "S3FileSystem")
+    return _find_asker(filesystem) is not None
 
 
 async def ask_range(filesystem: Any, path: str, span: Span) -> Answer:
     """Return the answer of an asynchronous file system of fsspec. The body may be shorter or longer than the span."""
-    if _is(filesystem, "HTTPFileSystem"):
-        return await _ask_http(filesystem, path, span)
-    if _is(filesystem, "S3FileSystem"):
-        return await _ask_s3(filesystem, path, span)
+    if (ask := _find_asker(filesystem)) is not None:
+        return await ask(filesystem, path, span)
     return Answer(bytes(await filesystem._cat_file(path, start=span.address, end=span.end)), {})
 
 
-def _is(filesystem: Any, name: str) -> bool:
-    """Return whether this is a file system of a package that need not be installed."""
-    return any(kind.__name__ == name for kind in type(filesystem).__mro__)
+def _find_asker(filesystem: Any) -> Asker | None:
+    """Return how to ask this file system, whose package need not be installed."""
+    return next((_ASKERS[kind.__name__] for kind in type(filesystem).__mro__ if kind.__name__ in _ASKERS), None)
 
 
 async def _ask_http(filesystem: Any, url: str, span: Span) -> Answer:
@@ -56,20 +54,39 @@ async def _ask_http(filesystem: Any, url: str, span: Span) -> Answer:
     headers = {**options.pop("headers", {}), "Range": _range(span)}
     asked = time.perf_counter()
     async with session.get(filesystem.encode_url(url), headers=headers, **options) as response:
-        filesystem._raise_not_found_for_status(response, url)
-        if response.status == 200 and (response.content_length or 0) > max(span.nbytes, _MOST_UNASKED_NBYTES):
-            raise RangesIgnored(response.content_length or 0)
-        began = time.perf_counter()
-        body = await response.read()
-        ended = time.perf_counter()
-        told = response.headers
-        stated = {name: told[name] for name in ("ETag", "Last-Modified") if name in told}
-        size = _total(told.get("Content-Range"), span)
-        if response.status == 200 and span.address > 0 and len(body) <= span.nbytes:
-            raise WrongRange(0, span.address)  # the whole file, which happens to be as long as what was asked for
-        if size is None and response.status == 200 and response.content_length == len(body):
-            size = len(body)
-        return Answer(body, stated if size is None else {**stated, "size": size}, began - asked, ended - began)
+        return await _take_response(response, span, asked)
+
+
+async def _ask_gcs(filesystem: Any, path: str, span: Span) -> Answer:
+    """Ask as gcsfs does, but for its own further attempts, and for its question of what kind the bucket is."""
+    await filesystem._set_session()
+    headers = filesystem._get_headers({"Range": _range(span), "Accept-Encoding": "identity"})
+    asked = time.perf_counter()
+    request = filesystem.session.get(filesystem.url(path), headers=headers, params=filesystem._get_params({}))
+    async with request as response:
+        answer = await _take_response(response, span, asked)
+        generation = response.headers.get("x-goog-generation")
+        return answer if generation is None else answer._replace(stated={**answer.stated, "generation": generation})
+
+
+async def _take_response(response: Any, span: Span, asked: float) -> Answer:
+    """Return the answer in a response of aiohttp, which has begun to come; `asked` is when it was asked for."""
+    if response.status == 404:
+        raise FileNotFoundError
+    response.raise_for_status()
+    if response.status == 200 and (response.content_length or 0) > max(span.nbytes, _MOST_UNASKED_NBYTES):
+        raise RangesIgnored(response.content_length or 0)
+    began = time.perf_counter()
+    body = await response.read()
+    ended = time.perf_counter()
+    told = response.headers
+    stated = {name: told[name] for name in ("ETag", "Last-Modified") if name in told}
+    size = _total(told.get("Content-Range"), span)
+    if response.status == 200 and span.address > 0 and len(body) <= span.nbytes:
+        raise WrongRange(0, span.address)  # the whole file, which happens to be as long as what was asked for
+    if size is None and response.status == 200 and response.content_length == len(body):
+        size = len(body)
+    return Answer(body, stated if size is None else {**stated, "size": size}, began - asked, ended - began)
 
 
 async def _ask_s3(filesystem: Any, path: str, span: Span) -> Answer:
@@ -86,6 +103,31 @@ async def _ask_s3(filesystem: Any, path: str, span: Span) -> Answer:
     stated = {name: answer[name] for name in ("ETag", "LastModified", "VersionId") if answer.get(name) is not None}
     size = _total(answer.get("ContentRange"), span)
     return Answer(bytes(body), stated if size is None else {**stated, "size": size}, began - asked, ended - began)
+
+
+async def _ask_azure(filesystem: Any, path: str, span: Span) -> Answer:
+    container, blob, version = filesystem.split_path(path)
+    options = {**getattr(filesystem, "_timeout_kwargs", {}), **({"version_id": version} if version else {})}
+    async with filesystem.service_client.get_blob_client(container=container, blob=blob) as client:
+        # Without further attempts, which the library would make after 15 seconds or more: they are made here.
+        asked = time.perf_counter()
+        stream = await client.download_blob(offset=span.address, length=span.nbytes, retry_total=0, **options)
+        began = time.perf_counter()
+        body = await stream.readall()
+        ended = time.perf_counter()
+    told = stream.properties
+    size = _total(told.content_range, span)
+    stated = {name: told[name] for name in ("etag", "last_modified", "version_id") if told.get(name) is not None}
+    return Answer(bytes(body), stated if size is None else {**stated, "size": size}, began - asked, ended - began)
+
+
+Asker: TypeAlias = Callable[[Any, str, Span], Awaitable[Answer]]
+_ASKERS: dict[str, Asker] = {
+    "HTTPFileSystem": _ask_http,
+    "S3FileSystem": _ask_s3,
+    "GCSFileSystem": _ask_gcs,
+    "AzureBlobFileSystem": _ask_azure,
+}
 
 
 def _range(span: Span) -> str:

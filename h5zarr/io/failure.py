@@ -1,25 +1,36 @@
 """What failed, in words that are safe to show.
 
 The text of somebody else's exception may quote a signed URL or a key, so none of it is passed on: an exception is
-told by its kind, its HTTP status or its errno. For the same reason these errors are raised `from None`.
+told by its kind, its HTTP status, its errno, or a code that stands in a table here. For the same reason our errors are
+not raised while others are handled, which they would carry along.
 """
 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
-from h5zarr.errors import SourceError, SourceGone
+from h5zarr.errors import H5ZarrError, SourceError, SourceGone
 from h5zarr.io.log import format_nbytes
+from h5zarr.io.refusal import CODES, is_object, what_to_check
 from h5zarr.io.span import Span
 
 PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
-# Classes of aiohttp and botocore, by name: neither need be installed.
-_PASSING_NAMES = frozenset(
-    ("ClientConnectionError", "ClientPayloadError", "ConnectionClosedError", "EndpointConnectionError")
-)
+# Classes of aiohttp, botocore and azure.core, by name: none of them need be installed.
+_PASSING_NAMES = {
+    *("ClientConnectionError", "ClientPayloadError", "HTTPClientError", "ResponseStreamingError"),
+    *("ServiceRequestError", "ServiceResponseError", "IncompleteReadError"),
+}
+_LOST_NAMES = {  # of botocore, google.auth and azure.identity
+    *("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound"),
+    *("TokenRetrievalError", "SSOError", "GoogleAuthError", "CredentialUnavailableError", "ClientAuthenticationError"),
+}
 _NAMELESS_NAMES = frozenset(("ClientConnectorDNSError", "gaierror"))  # aiohttp's, and socket's, which is slow to import
 _REFUSING_NAMES = frozenset(("PermissionDeniedError", "UnauthenticatedError"))  # obstore's
+
+
+T = TypeVar("T")
 
 
 class ShortBody(Exception):
@@ -58,6 +69,14 @@ GONE = Failure(
     "Check the path or URL. If references refer to it, the file has been moved or removed: translate it where it is.",
 )
 REFUSED = Failure("access was refused", "Check the credentials; a public bucket may need storage_options anon=True.")
+NO_BUCKET = Failure(
+    "there is no such bucket or container",
+    "Check its name, and the endpoint or account: endpoint_url, AWS_ENDPOINT_URL, account_name.",
+)
+ELSEWHERE = Failure(
+    "the bucket is in another region, or signatures are for another one",
+    'Give the region: storage_options client_kwargs={"region_name": "..."}, or AWS_DEFAULT_REGION.',
+)
 SHRUNK = Failure("this is past the end of the file", "The file may be truncated; compare its size with the original.")
 CLOSED = Failure("the source is closed", "Read before the source is closed, or open it again.")
 
@@ -87,8 +106,26 @@ class FetchError(Exception):
 def source_error(url: str, failure: Failure, span: Span | None = None) -> SourceError:
     """Return the error that names `url`, which must be safe to show, the bytes, what happened and the remedy."""
     where = "" if span is None else f" bytes {span.address}-{max(span.address, span.end - 1)}:"
-    kind = SourceGone if failure is GONE else SourceError
-    return kind(f"{url}:{where} {failure.what}", remedy=failure.remedy)
+    kind = SourceGone if failure in (GONE, NO_BUCKET) else SourceError
+    remedy = failure.remedy
+    if failure.what.startswith(REFUSED.what):
+        remedy = what_to_check(url) or remedy
+    elif failure is GONE and is_object(url):
+        remedy += " A prefix that looks like a directory is no file; endpoint_url or the account may be another one."
+    return kind(f"{url}:{where} {failure.what}", remedy=remedy)
+
+
+def or_source_error(url: str, timeout_seconds: float, act: Callable[[], T]) -> T:
+    """Return what `act` returns. What it raises becomes the error that names `url`, which must be safe to show."""
+    try:
+        return act()
+    except H5ZarrError:
+        raise
+    except FetchError as failed:
+        failure, span = describe_failure(failed.error, timeout_seconds), failed.span
+    except Exception as error:
+        failure, span = describe_failure(error, timeout_seconds), None
+    raise source_error(url, failure, span)
 
 
 def may_pass(error: BaseException) -> bool:
@@ -98,15 +135,39 @@ def may_pass(error: BaseException) -> bool:
     return passing or not names.isdisjoint(_PASSING_NAMES) or find_status(error) in PASSING_STATUSES
 
 
+def was_repeated(error: BaseException) -> bool:
+    """Return whether botocore has made the request several times already: once more by us would be as often again."""
+    return bool(_find_response(error).get("ResponseMetadata", {}).get("RetryAttempts"))
+
+
+def is_final(error: BaseException) -> bool:
+    """Return whether the server has refused access, or has no such file: it would say so again."""
+    return isinstance(error, FileNotFoundError | PermissionError) or find_status(error) in (401, 403, 404, 410)
+
+
 def find_status(error: BaseException) -> int | None:
-    """Return the HTTP status that `error` carries, in the manner of aiohttp, gcsfs or botocore, or None."""
-    for name in ("status", "code", "status_code"):
+    """Return the HTTP status that `error` carries, in the manner of aiohttp, gcsfs, botocore or azure.core, or None."""
+    for name in ("status", "code", "status_code"):  # in this order: aiohttp warns of those who want a code
         status = getattr(error, name, None)
         if isinstance(status, int) and 100 <= status < 600:
             return status
-    response = getattr(error, "response", None)
-    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode") if isinstance(response, dict) else None
+    status = _find_response(error).get("ResponseMetadata", {}).get("HTTPStatusCode")
     return status if isinstance(status, int) else None
+
+
+def _find_code(error: BaseException) -> str:
+    """Return the code with which S3 or Azure says what is wrong; empty where there is none."""
+    code = _find_response(error).get("Error", {}).get("Code", getattr(error, "error_code", None))
+    return str(getattr(code, "value", code)) if isinstance(code, str) else ""
+
+
+def _find_response(error: BaseException) -> dict[str, Any]:
+    """Return what botocore tells of an answer, also behind an error that s3fs made of it; empty where there is none."""
+    for one in (error, error.__cause__):
+        response = getattr(one, "response", None)
+        if isinstance(response, dict):
+            return response
+    return {}
 
 
 def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
@@ -114,9 +175,15 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
     if type(error) is FileNotFoundError and error.__cause__ is not None:
         # fsspec's HTTP file system reports whatever goes wrong with the first question as "not found".
         return describe_failure(error.__cause__, timeout_seconds)
-    status = find_status(error)
+    status, code = find_status(error), _find_code(error)
+    if code in ("NoSuchBucket", "ContainerNotFound"):
+        return NO_BUCKET
+    if status == 301 or code == "AuthorizationHeaderMalformed":
+        return ELSEWHERE
     if isinstance(error, FileNotFoundError) or status in (404, 410):
         return GONE
+    if code in CODES:
+        return Failure(f"{REFUSED.what}: {CODES[code]}", REFUSED.remedy)
     if isinstance(error, PermissionError) or status in (401, 403) or type(error).__name__ in _REFUSING_NAMES:
         return REFUSED
     if status == 416:
@@ -153,7 +220,7 @@ def _describe_local_failure(error: BaseException) -> Failure:
         return Failure(f"the URL or its storage options are not valid ({name})", "Check the storage options.")
     if name in _NAMELESS_NAMES:
         return Failure("the name of the server is not known", "Check the URL and the network, then try again.")
-    if name == "NoCredentialsError":
-        return Failure("no credentials were found", REFUSED.remedy)
+    if not _LOST_NAMES.isdisjoint(kind.__name__ for kind in type(error).__mro__):
+        return Failure(f"{REFUSED.what}: no credentials were found that can be used ({name})", REFUSED.remedy)
     reason = f"{name}, {os.strerror(error.errno)}" if isinstance(error, OSError) and error.errno else name
     return Failure(f"could not be read ({reason})", SourceError.remedy)

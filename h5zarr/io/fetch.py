@@ -10,7 +10,7 @@ from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
 from h5zarr.io.answers import Answer, ask_range
-from h5zarr.io.failure import FetchError, ShortBody, may_pass
+from h5zarr.io.failure import FetchError, ShortBody, may_pass, was_repeated
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.span import Span
@@ -115,7 +115,7 @@ async def retry(ask: Callable[[], Awaitable[Result]], policy: Patience, log: Req
         try:
             return await ask()
         except Exception as error:
-            if not may_pass(error):
+            if not may_pass(error) or was_repeated(error):
                 raise
         await asyncio.sleep(_FIRST_PAUSE_SECONDS * 4 ** (attempt - 1))
     log.requests += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from h5zarr.io.failure import FetchError, describe_failure, source_error
+from h5zarr.io.failure import FetchError, or_source_error
 from h5zarr.io.planned import PlannedSource
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.source import Identity
@@ -28,12 +28,15 @@ class FileObjectSource(PlannedSource):
     def __init__(self, file: FileObject, *, url: str, policy: ReadPolicy | None = None) -> None:
         super().__init__(display_url(url), policy)
         self._file = file
-        try:
-            file.seek(0, 2)
-            nbytes = file.tell()
-        except Exception as error:
-            raise source_error(self.url, describe_failure(_told(error), self._policy.timeout_seconds)) from None
+        nbytes = or_source_error(self.url, self._policy.timeout_seconds, self._measure)
         self._open(Identity(nbytes=nbytes))
+
+    def _measure(self) -> int:
+        try:
+            self._file.seek(0, 2)
+            return self._file.tell()
+        except ValueError as error:
+            raise _told(error) from None
 
     def _request(self, spans: list[Span]) -> list[bytes]:
         return [self._read(span) for span in spans]

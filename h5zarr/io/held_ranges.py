@@ -5,6 +5,7 @@ from __future__ import annotations
 from h5zarr.io.failure import SHRUNK, source_error
 from h5zarr.io.ranges import Column, Deliver
 from h5zarr.io.span import Span
+from h5zarr.io.url import display_url
 
 
 class HeldRanges:
@@ -13,7 +14,7 @@ class HeldRanges:
     is_near = True
 
     def __init__(self, url: str, content: memoryview) -> None:
-        self.url = url
+        self.url = display_url(url)
         self._content = content
 
     @property

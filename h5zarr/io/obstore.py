@@ -8,7 +8,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from h5zarr.io.failure import FetchError, describe_failure, source_error
+from h5zarr.io.failure import FetchError, or_source_error
 from h5zarr.io.planned import PlannedSource
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.remote import interpret_identity
@@ -32,10 +32,7 @@ class ObjectSource(PlannedSource):
         self._store = store
         self._path = path
         self.log.infos += 1
-        try:
-            stated = store.head(path)
-        except Exception as error:
-            raise source_error(self.url, describe_failure(error, self._policy.timeout_seconds)) from None
+        stated = or_source_error(self.url, self._policy.timeout_seconds, lambda: store.head(path))
         self._open(interpret_identity(stated))
 
     def _request(self, spans: list[Span]) -> list[bytes]:

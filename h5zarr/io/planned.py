@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from h5zarr.io.cache import BlockCache
-from h5zarr.io.failure import CLOSED, SHRUNK, Failure, FetchError, describe_failure, ignores_ranges, source_error
+from h5zarr.io.failure import CLOSED, SHRUNK, Failure, ignores_ranges, or_source_error, source_error
 from h5zarr.io.log import RequestLog
 from h5zarr.io.pace import PaceMeter
 from h5zarr.io.plan import Ranges, plan_fetches, subtract_ranges, total_nbytes, unite_ranges
@@ -160,11 +160,7 @@ class PlannedSource(ABC):
         spans = [Span(address, end - address) for address, end in fetches.tolist()]
         self.log.rounds += 1
         started = time.perf_counter()
-        try:
-            bodies = self._request(spans)
-        except FetchError as failed:
-            failure = describe_failure(failed.error, self._policy.timeout_seconds)
-            raise source_error(self.url, failure, failed.span) from None
+        bodies = or_source_error(self.url, self._policy.timeout_seconds, lambda: self._request(spans))
         seconds = time.perf_counter() - started - self._meter.pace.latency_seconds
         self._meter.note_bytes(sum(map(len, bodies)), seconds)
         for span, body in zip(spans, bodies, strict=True):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 
-from h5zarr.io.url import find_local_path
+from h5zarr.io.url import find_local_path, without_user
 
 _CACHES = re.compile(r"^(?:simplecache|filecache|blockcache)::")
-_USER_INFO = re.compile(r"(?<=://)[^/?#]*@")
 _SECRET = re.compile(
-    r"signature|credential|token|secret|password|passwd|api_?key|access_?key|^(?:sig|key|auth|se|sp|sv)$", re.IGNORECASE
+    r"signature|credential|token|secret|passw|passphrase|api[_-]?key|access[_-]?key|account[_-]?key|authori[sz]ation|jwt"
+    r"|^(?:sig|hmac|key|auth|pwd|code|ticket|session|se|sp|sv)$",
+    re.IGNORECASE,
 )
 
 
@@ -23,9 +24,15 @@ def reference_url(url: str) -> tuple[str, bool]:
     url = _CACHES.sub("", url)
     if (path := find_local_path(url)) is not None:
         return os.path.abspath(path), False
-    shown = _USER_INFO.sub("", url)
+    shown = "::".join(map(without_user, url.split("::")))
     address, mark, query = shown.partition("?")
-    names = [part.partition("=")[0] for part in query.split("&")]
-    if any(_SECRET.search(name) for name in names):
+    if any(_SECRET.search(name) for name in _names(query)):
         return address, True
     return address + mark + query, shown != url
+
+
+def _names(query: str) -> list[str]:
+    """Return the names of the parameters in a query."""
+    from urllib.parse import unquote  # needed by few, and start-up time is paid by all
+
+    return [unquote(part.partition("=")[0]) for part in re.split(r"[?&;#]", query)]

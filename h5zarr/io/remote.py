@@ -13,7 +13,7 @@ import numpy as np
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.io.answers import Answer, ask_range, states_identity
-from h5zarr.io.failure import NO_SIZE, Failure, describe_failure, may_pass, source_error
+from h5zarr.io.failure import NO_SIZE, Failure, is_final, may_pass, or_source_error, source_error
 from h5zarr.io.fetch import fetch_at_once, fetch_in_turn, retry
 from h5zarr.io.filesystems import complete_options
 from h5zarr.io.planned import PlannedSource
@@ -34,15 +34,15 @@ class RemoteSource(PlannedSource):
         self, url: str, storage_options: Mapping[str, Any] | None = None, policy: ReadPolicy | None = None
     ) -> None:
         super().__init__(display_url(url), policy)
-        try:
-            self._filesystem, self._path = fsspec.url_to_fs(url, **complete_options(url, storage_options))
-            # A chain with a cache in it claims to be asynchronous, but then goes past the cache.
-            self._asynchronous = bool(self._filesystem.async_impl) and "::" not in url
-            if self._asynchronous and states_identity(self._filesystem) and self._begin():
-                return
-            stated = self._ask()
-        except Exception as error:
-            raise source_error(self.url, describe_failure(error, self._policy.timeout_seconds)) from None
+        or_source_error(self.url, self._policy.timeout_seconds, lambda: self._connect(url, storage_options))
+
+    def _connect(self, url: str, storage_options: Mapping[str, Any] | None) -> None:
+        self._filesystem, self._path = fsspec.url_to_fs(url, **complete_options(url, storage_options))
+        # A chain with a cache in it claims to be asynchronous, but then goes past the cache.
+        self._asynchronous = bool(self._filesystem.async_impl) and "::" not in url
+        if self._asynchronous and states_identity(self._filesystem) and self._begin():
+            return
+        stated = self._ask()
         if stated.get("type") == "directory":
             raise source_error(self.url, _DIRECTORY)
         if stated.get("size") is None:
@@ -62,9 +62,10 @@ class RemoteSource(PlannedSource):
         try:
             answer: Answer = sync(self._filesystem.loop, retry, ask, self._policy, self.log)
         except Exception as error:
-            if may_pass(error):  # all attempts are used up: the question would meet with the same
+            # All attempts are used up, or there is nobody to let us in: the question would meet with the same.
+            if may_pass(error) or is_final(error):
                 raise
-            return False  # an empty file, a directory, or whatever the question will tell better
+            return False  # an empty file, or whatever the question will tell better
         body, stated = answer.body, answer.stated
         self._note_pace(answer)
         self.log.nbytes += len(body)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
-from h5zarr.errors import SourceError
 from h5zarr.io.answers import Answer, states_identity
-from h5zarr.io.failure import NO_SIZE, SHRUNK, FetchError, ShortBody, describe_failure, source_error
+from h5zarr.io.failure import NO_SIZE, SHRUNK, FetchError, ShortBody, describe_failure, or_source_error, source_error
 from h5zarr.io.fetch import fetch, fetch_one_by_one
 from h5zarr.io.fetch_policy import MIB, FetchPolicy
 from h5zarr.io.filesystems import find_filesystem
@@ -33,6 +32,9 @@ from h5zarr.io.whole import fetch_whole
 # took 2.60 s for 252 MB, 16 took 2.64 and 32 took 2.75, where 2.58 is the least.
 _UNDER_WAY_NBYTES = 32 * MIB
 _LEAST_WORKERS = 8
+
+
+T = TypeVar("T")
 
 
 class _Opened(NamedTuple):
@@ -74,22 +76,16 @@ class RemoteRanges:
             deliver(empty, [memoryview(b"")] * len(empty))
         if not plan:
             return
+        opened = self._open()
         try:
-            opened = self._open()
-            if opened.asynchronous:
-                self._run(opened, plan, handing)
-            else:
-                self._read_in_turn(opened, plan, handing)
-        except FetchError as failed:
-            failure = describe_failure(failed.error, self._policy.timeout_seconds)
-            raise source_error(self.url, failure, failed.span) from None
+            return (self._run if opened.asynchronous else self._read_in_turn)(opened, plan, handing)
+        except FetchError as failed:  # and nothing else: what `deliver` raises is passed on
+            failure, span = describe_failure(failed.error, self._policy.timeout_seconds), failed.span
+        raise source_error(self.url, failure, span)
 
     def read_whole(self) -> bytes:
         opened = self._open()
-        try:
-            return fetch_whole(opened.filesystem, opened.path, self._policy, self.log)
-        except Exception as error:
-            raise self._not_known(error) from None
+        return self._told(lambda: fetch_whole(opened.filesystem, opened.path, self._policy, self.log))
 
     def read_into(self, span: Span, out: memoryview) -> bool:
         return False
@@ -102,24 +98,19 @@ class RemoteRanges:
     def _open(self) -> _Opened:
         with self._lock:
             if self._opened is None or self._opened.process != os.getpid():
-                self._opened = self._make_filesystem()
+                self._opened = _Opened(*self._told(lambda: find_filesystem(self._url, self._options)), os.getpid())
             return self._opened
 
-    def _make_filesystem(self) -> _Opened:
-        try:
-            return _Opened(*find_filesystem(self._url, self._options), os.getpid())
-        except Exception as error:
-            raise source_error(self.url, describe_failure(error, self._policy.timeout_seconds)) from None
+    def _told(self, act: Callable[[], T]) -> T:
+        """Return what `act` returns; what it raises becomes a SourceError."""
+        return or_source_error(self.url, self._policy.timeout_seconds, act)
 
     @property
     def nbytes(self) -> int:
         """The size of the file, for which it is asked."""
         opened = self._open()
         self.log.infos += 1
-        try:
-            size = opened.filesystem.info(opened.path).get("size")
-        except Exception as error:
-            raise self._not_known(error) from None
+        size = self._told(lambda: opened.filesystem.info(opened.path).get("size"))
         if size is None:
             raise source_error(self.url, NO_SIZE)
         return int(size)
@@ -147,16 +138,18 @@ class RemoteRanges:
         tasks = [asyncio.create_task(self._work(opened, remaining, handing)) for _ in range(count)]
         if not states_identity(opened.filesystem):
             tasks.append(asyncio.create_task(self._verify(opened)))
+        failed: FetchError | None = None
         try:
             await asyncio.gather(*tasks)
-        except FetchError:
-            await self._verify(opened)  # a range that is gone because the file has changed is told as a change
-            raise
+        except FetchError as error:
+            failed = error
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        await self._verify(opened)
+        await self._verify(opened)  # a range that is gone because the file has changed is told as a change
+        if failed is not None:
+            raise failed
 
     async def _work(self, opened: _Opened, remaining: Any, handing: _Handing) -> None:
         """Fetch what remains, request by request; each answer is decoded before the next request is made."""
@@ -224,9 +217,10 @@ class RemoteRanges:
         try:
             async with asyncio.timeout(self._policy.timeout_seconds):
                 stated: Mapping[str, Any] = await opened.filesystem._info(opened.path)
+                return stated
         except Exception as error:
-            raise self._not_known(error) from None
-        return stated
+            failure = describe_failure(error, self._policy.timeout_seconds)
+        raise source_error(self.url, failure)
 
     def _look(self, answer: Answer) -> None:
         if answer.stated.get("size") is not None:
@@ -237,18 +231,11 @@ class RemoteRanges:
             check_unchanged(self.url, self._expected, interpret_identity(stated))
         self._verified = True
 
-    def _not_known(self, error: Exception) -> SourceError:
-        return source_error(self.url, describe_failure(error, self._policy.timeout_seconds))
-
     def _read_in_turn(self, opened: _Opened, plan: list[Request], handing: _Handing) -> None:
         """Read one request after the other, decoding those that have come meanwhile."""
         if not self._verified:
             self.log.infos += 1
-            try:
-                stated = opened.filesystem.info(opened.path)
-            except Exception as error:
-                raise self._not_known(error) from None
-            self._check(stated)
+            self._check(self._told(lambda: opened.filesystem.info(opened.path)))
         futures: list[Future[None]] = []
         spans = [request.span for request in plan]
         try:

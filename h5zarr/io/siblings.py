@@ -12,7 +12,7 @@ import re
 
 from h5zarr.errors import SourceError
 from h5zarr.io.reference_url import reference_url
-from h5zarr.io.url import find_local_path
+from h5zarr.io.url import display_url, find_local_path
 
 _LOCATION = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+://[^/?]*)([^?]*)(.*)", re.DOTALL)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
@@ -68,7 +68,7 @@ def sibling_url(url: str, name: str) -> str:
     place = next((number for number, link in enumerate(links) if _has_path(link)), None)
     match = _LOCATION.fullmatch(links[place]) if place is not None else None
     if match is None or place is None:
-        raise NotBeside(f"there is nothing beside {links[0]!r} that could be called {name!r}")
+        raise NotBeside(f"there is nothing beside {display_url(links[0])!r} that could be called {name!r}")
     if "::" in name or "\\" in name or _DRIVE.match(name):
         raise NotBeside(f"{name!r} is no name of a file on a server")
     tail = posixpath.basename(name) if name.startswith("/") else name

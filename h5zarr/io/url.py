@@ -7,7 +7,10 @@ import re
 
 # One letter before a colon is a Windows drive.
 _PROTOCOL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
-_USER_INFO = re.compile(r"(?<=://)[^/?]*@")
+# Before the host; a password that should have been quoted, and is not, may have a slash or a question mark in it.
+_USER_INFO = re.compile(r"(?<=://)(?:[^/?]*|(?!arn:)[^/?#:@]*:(?!\d*(?:[/?#]|$)).*)@", re.DOTALL)
+# Azure writes the container there: abfs://container@account.dfs.core.windows.net/path.
+_CONTAINER = re.compile(r"(?:abfss?|adl|az|wasbs?)://[^/?:@]*@", re.IGNORECASE)
 _FILE_URL = re.compile(r"(?:file|local)://(?:localhost(?=/))?", re.IGNORECASE)
 _DRIVE_AFTER_SLASH = re.compile(r"/[A-Za-z]:[/\\]")
 
@@ -38,4 +41,9 @@ def find_local_path(url: str) -> str | None:
 
 def display_url(url: str) -> str:
     """Return `url` without what may be secret: user, password and query, in every link of a chain."""
-    return "::".join(_USER_INFO.sub("", link).split("?", 1)[0] for link in url.split("::"))
+    return "::".join(without_user(link).split("?", 1)[0] for link in url.split("::"))
+
+
+def without_user(link: str) -> str:
+    """Return one URL without user and password."""
+    return link if _CONTAINER.match(link) else _USER_INFO.sub("", link, count=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from warnings import warn
 
@@ -37,7 +37,7 @@ class Opened:
 
     url: str
     source: str
-    hierarchy: Hierarchy
+    hierarchy: Hierarchy = field(repr=False)  # the URLs in references of others may be signed
     sources: Sources
 
     def warn(self, stacklevel: int = 2, *, but: Collection[str] = ()) -> None:
@@ -91,7 +91,9 @@ def _check_arguments(url: str, storage_options: object, policy: object) -> None:
     if not isinstance(policy, FetchPolicy | None):
         raise TypeError(f"policy must be an h5zarr.FetchPolicy, and not {type(policy).__name__}")
     if url.startswith("reference://"):
-        raise Unsupported(f"{url}: fsspec's view of references is not read here", remedy=_REFERENCES_THEMSELVES)
+        raise Unsupported(
+            f"{display_url(url)}: fsspec's view of references is not read here", remedy=_REFERENCES_THEMSELVES
+        )
 
 
 def _open_references(url: str, references: References, sources: Sources, verify: bool) -> Opened:
@@ -101,7 +103,7 @@ def _open_references(url: str, references: References, sources: Sources, verify:
     expected = recorded_identities(urls, references.provenance) if verify else ()
     return Opened(
         url=shown,
-        source=urls[0] if urls else _recorded_source(references.provenance) or shown,
+        source=reference_url(urls[0] if urls else _recorded_source(references.provenance) or shown)[0],
         hierarchy=references.hierarchy,
         sources=replace(sources, urls=urls, expected=expected),
     )

@@ -27,8 +27,8 @@ class Sources:
     It is sent to other processes as this description: readers are found again by it, and shared within a process.
     """
 
-    urls: tuple[str, ...]
-    storage_options: Mapping[str, Any] = field(default_factory=dict)
+    urls: tuple[str, ...] = field(repr=False)  # which may be signed
+    storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     policy: FetchPolicy = field(default_factory=FetchPolicy)
     expected: tuple[Identity | None, ...] = ()
     _readers: dict[int, RangeReader] = field(default_factory=dict, repr=False, compare=False)

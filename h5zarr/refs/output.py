@@ -12,7 +12,7 @@ import secrets
 import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
@@ -151,21 +151,24 @@ def _remote_file(url: str, storage_options: Mapping[str, Any], shown: str) -> It
             yield _File(file, shown)
             with _told_as(shown):
                 file.flush()
-        try:
-            filesystem.put_file(local, path)
-        except Exception as error:
-            raise _describe_remote(error, shown) from None
+        _or_output_error(lambda: filesystem.put_file(local, path), shown)
 
 
 def _find_filesystem(url: str, storage_options: Mapping[str, Any], shown: str) -> tuple[Any, str]:
     """Return the file system of `url`, and the path in it."""
     import fsspec  # takes longer to import than a small file takes to translate
 
-    try:
-        filesystem, path = fsspec.url_to_fs(url, **storage_options)
-    except Exception as error:
-        raise _describe_remote(error, shown) from None
+    filesystem, path = _or_output_error(lambda: fsspec.url_to_fs(url, **storage_options), shown)
     return filesystem, path
+
+
+def _or_output_error(act: Callable[[], Any], shown: str) -> Any:
+    """Return what `act` returns; what it raises becomes an OutputError, which does not carry it along."""
+    try:
+        return act()
+    except Exception as error:
+        failure = _describe_remote(error, shown)
+    raise failure
 
 
 def _describe_remote(error: Exception, shown: str) -> OutputError:

@@ -291,12 +291,13 @@ def test_reading_outside_the_file_asks_nobody(memory_url: str, span: Span) -> No
 
 
 def test_secrets_are_neither_shown_nor_chained(serve: Any, body: bytes) -> None:
-    server = serve(body, faults=Faults(vanish_after=0))
+    server = serve(body, faults=Faults(vanish_after=1))
     url = server.url("/file.h5").replace("http://", "http://user:hush@") + "?signature=hush"
-    with open_source(url, {"headers": {"X-Key": "hush"}}) as source:
+    with open_source(url, {"headers": {"X-Key": "hush"}}, policy=EXACT) as source:
+        source.read_many([Span(0, 8)])
         assert "hush" not in source.url + repr(source)
         with pytest.raises(SourceError) as caught:
-            source.read_many([Span(0, 1)])
+            source.read_many([Span(1000, 1)])
     assert "hush" not in "".join(traceback.format_exception(caught.value))
 
 

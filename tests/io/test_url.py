@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from h5zarr.io.reference_url import reference_url
 from h5zarr.io.url import display_url, find_local_path
 
 
@@ -17,10 +18,48 @@ from h5zarr.io.url import display_url, find_local_path
         ("zip://a.h5::https://u:secret@host/x.zip?token=secret", "zip://a.h5::https://host/x.zip"),
         ("simplecache::s3://bucket/key@1#2.h5", "simplecache::s3://bucket/key@1#2.h5"),
         ("memory://a.h5", "memory://a.h5"),
+        ("https://user:sec/ret@host/a.h5", "https://host/a.h5"),
+        ("https://user:sec?ret@host/a.h5", "https://host/a.h5"),
+        ("https://host:80/a@b.h5", "https://host:80/a@b.h5"),
+        ("abfs://container@account.dfs.core.windows.net/a.h5", "abfs://container@account.dfs.core.windows.net/a.h5"),
+        ("abfs://user:secret@host/a.h5", "abfs://host/a.h5"),
+        ("s3://arn:aws:s3:eu-west-1:12:accesspoint/a/b@1.h5", "s3://arn:aws:s3:eu-west-1:12:accesspoint/a/b@1.h5"),
     ],
 )
 def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
     assert display_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "X-Amz-Credential=a&X-Amz-Signature=b",
+        "X%2DAmz%2DSignature=b",
+        "AWSAccessKeyId=a&Signature=b&Expires=1",
+        "X-Goog-Signature=b",
+        "GoogleAccessId=a&Signature=b",
+        "sv=2024&sp=r&sig=b",
+        "page=1;token=b",
+        "apikey=b",
+        "api-key=b",
+        "jwt=b",
+    ],
+)
+def test_a_query_with_a_secret_stands_in_no_reference(query: str) -> None:
+    assert reference_url(f"https://host/a.h5?{query}") == ("https://host/a.h5", True)
+    assert reference_url(f"zip://a.h5::https://host/a.zip?{query}") == ("zip://a.h5::https://host/a.zip", True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://host/a.h5?version=3&item=monkey",
+        "s3://bucket/a.h5?versionId=v7",
+        "abfs://container@account.dfs.core.windows.net/a.h5",
+    ],
+)
+def test_a_url_without_a_secret_stands_in_references_as_it_is(url: str) -> None:
+    assert reference_url(url) == (url, False)
 
 
 @pytest.mark.parametrize("url", ["s3://bucket/a.h5", "http://host/a", "memory://a", "zip://a::b.zip", "simplecache::a"])
