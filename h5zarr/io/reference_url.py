@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 
+from h5zarr.io.grammar import grammar_of, split_chain, strip_user
+from h5zarr.io.quoting import settle_url
 from h5zarr.io.url import find_local_path
 
-_CACHES = re.compile(r"^(?:simplecache|filecache|blockcache)::")
-_USER_INFO = re.compile(r"(?<=://)[^/?#]*@")
+_CACHES = re.compile(r"^(?:(?:simplecache|filecache|blockcache|cached)::)+")
 _SECRET = re.compile(
     r"signature|credential|token|secret|password|passwd|api_?key|access_?key|^(?:sig|key|auth|se|sp|sv)$", re.IGNORECASE
 )
@@ -17,15 +18,25 @@ _SECRET = re.compile(
 def reference_url(url: str) -> tuple[str, bool]:
     """Return the URL to write into references, and whether something that looks secret was left out of it.
 
-    Local paths become absolute; a cache in front of a URL is the concern of whoever reads. User names and passwords,
-    and a query with a signature or a key in it, are left out.
+    Local paths become absolute, and URLs of web servers are escaped; a cache in front of a URL is the concern of
+    whoever reads. User names and passwords, and a query with a signature or a key in it, are left out.
     """
-    url = _CACHES.sub("", url)
+    if not os.path.lexists(url):
+        url = _CACHES.sub("", url)
     if (path := find_local_path(url)) is not None:
         return os.path.abspath(path), False
-    shown = _USER_INFO.sub("", url)
-    address, mark, query = shown.partition("?")
-    names = [part.partition("=")[0] for part in query.split("&")]
-    if any(_SECRET.search(name) for name in names):
-        return address, True
-    return address + mark + query, shown != url
+    settled = settle_url(url)
+    shown = "::".join(map(_without_secrets, split_chain(settled)))
+    return shown, shown != settled
+
+
+def _without_secrets(link: str) -> str:
+    """Return one link of a URL without user, password, and a query in which something looks secret.
+
+    Where a "?" is part of names, only what has a value counts: somebody has put the query of a signed URL there.
+    """
+    link = strip_user(link)
+    is_literal = grammar_of(link).query != "?"
+    address, _, query = link.partition("?")
+    names = [part.partition("=")[0] for part in query.split("&") if "=" in part or not is_literal]
+    return address if any(_SECRET.search(name) for name in names) else link
