@@ -15,10 +15,10 @@ _PATH = "/:@!$&'()*+,;=~"
 _QUERY = _PATH + "?"
 _ESCAPE = re.compile(r"(%[0-9A-Fa-f]{2})")
 _DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
-# Escapes of these are undone by fsspec's file system for HTTP, but for `encoded=True`: then a server gets another URL.
-# Of letters, digits and -._~ that makes no difference; RFC 3986, 2.3.
-_UNDONE_IN_PATH = re.compile(r"%(?:2[1467-9ACac]|3[ABDabd]|40)")
-_UNDONE_IN_QUERY = re.compile(r"%(?:2[01467-9ACFacf]|3[AFaf]|40)")
+# fsspec's file system for HTTP undoes these escapes, but for `encoded=True`: the server gets another URL. In a path it
+# undoes others, too, which no server tells from the characters themselves; but a ";" begins parameters for some.
+_UNDONE_IN_PATH = re.compile(r"%3[Bb]")
+_UNDONE_IN_QUERY = re.compile(r"%(?:2[14789ACFacf]|3[AFaf]|40)")
 
 
 class UnclearURL(SourceError):

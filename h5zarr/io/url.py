@@ -24,9 +24,7 @@ def find_local_path(url: str) -> str | None:
     if is_chain(url):
         return None
     if match := _FILE_URL.match(url):
-        path = url[match.end() :]
-        if os.name == "nt" and _DRIVE_AFTER_SLASH.match(path):
-            path = path[1:]
+        path = _path_in(url, match)
         return path if "%" not in path or os.path.lexists(path) else _decode(path)
     if PROTOCOL.match(url):
         return None
@@ -35,9 +33,11 @@ def find_local_path(url: str) -> str | None:
 
 def has_two_readings(url: str) -> bool:
     """Return whether a file:// URL names one file as it is written, and another one with percent signs decoded."""
-    path = find_local_path(url) if _FILE_URL.match(url) and not os.path.lexists(url) else None
-    if path is None or "%" not in path or (decoded := _decode(path)) == path:
+    match = _FILE_URL.match(url)
+    if match is None or "%" not in url or os.path.lexists(url):
         return False
+    path = _path_in(url, match)
+    decoded = _decode(path)
     return os.path.lexists(path) and os.path.lexists(decoded) and not os.path.samefile(path, decoded)
 
 
@@ -53,6 +53,12 @@ def _display_link(link: str) -> str:
     # Here a "?" is in a name. But somebody may have put the query of a signed URL there.
     address, version = split_query(link)
     return _LIKE_QUERY.sub("", strip_user(address)) + version.partition("&")[0]
+
+
+def _path_in(url: str, beginning: re.Match[str]) -> str:
+    """Return the path of a file:// URL, as it is written there."""
+    path = url[beginning.end() :]
+    return path[1:] if os.name == "nt" and _DRIVE_AFTER_SLASH.match(path) else path
 
 
 def _decode(path: str) -> str:

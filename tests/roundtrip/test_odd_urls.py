@@ -1,0 +1,209 @@
+"""Files with odd names, near and far: every way to read them gives the values of that very file, or says why not.
+
+All names stand side by side, and so do the names that a wrong reading would make of them: each file has its own values.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import fsspec
+import h5py
+import numpy as np
+import pytest
+import xarray
+import zarr
+
+from h5zarr.encode.options import Inlining
+from h5zarr.io.quoting import UnclearURL
+from h5zarr.store import open_store
+from h5zarr.translating import Options, Translation, translate
+from tests.s3 import s3_server
+from tests.servers import RangeServer
+
+pytest.importorskip("s3fs")
+pytest.importorskip("moto.server")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+]
+
+NAMES = (
+    "a b.h5", " lead.h5", "trail.h5 ", "50%.h5", "a%20b.h5", "a%2520b.h5", "a#b.h5", "a?b.h5", "a?version=2.h5",
+    "a+b.h5", "a&b=c;d,e.h5", "é.h5", "e\u0301.h5", "日本.h5", "{x}.h5", "{{.h5", "}}.h5", "{{x}}.h5", "{% x %}.h5",
+    "it's \"q\"`.h5", "back\\slash.h5", "a::b.h5", "me@host.h5", "a:b.h5", "*.h5", "[1].h5", "~a.h5", "<a|b^c>.h5",
+    "tab\tline\n.h5", "$HOME.h5", "(a)!.h5", "-a.h5", "..h5", 240 * "n" + ".h5",
+)  # fmt: skip
+DECOYS = ("a", "b.h5", "host.h5", "x.h5", "{.h5", "}.h5", "b", "50", "a%2B.h5", "trail.h5", "lead.h5", "tabline.h5")
+IN_BUCKET = tuple(name for name in NAMES if "\n" not in name)  # which the server here cannot keep
+REFERRED = Inlining.up_to(0)
+
+
+def values_of(name: str) -> Any:
+    return np.arange(6) + 100 * [*NAMES, *DECOYS].index(name)
+
+
+def write_file(path: Path, values: Any) -> Path:
+    with h5py.File(path, "w") as file:
+        file.create_dataset("v", data=values, chunks=(3,))
+    return path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Way:
+    """A way to a file. `reading` are the options with which others open references to it; None if they cannot.
+
+    `told` is what the user is told of the URL: a part of the message or of the remedy.
+    """
+
+    url: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    reading: Mapping[str, Any] | None = field(default_factory=dict)
+    told: str = ""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with all files, and beside it a ZIP archive of them."""
+    made = tmp_path_factory.mktemp("odd") / "files"
+    made.mkdir()
+    for name in (*NAMES, *DECOYS):
+        write_file(made / name, values_of(name))
+    with zipfile.ZipFile(made.parent / "all files.zip", "w") as archive:
+        for name in (*NAMES, *DECOYS):
+            archive.write(made / name, name)
+    return made
+
+
+@pytest.fixture(scope="module")
+def server(folder: Path) -> Iterator[RangeServer]:
+    with RangeServer({f"/d/{path.name}": path.read_bytes() for path in folder.iterdir()}) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def s3(folder: Path) -> Iterator[dict[str, Any]]:
+    with s3_server() as options:
+        filesystem = fsspec.filesystem("s3", **options)
+        filesystem.mkdir("bucket")
+        for name in (*IN_BUCKET, *DECOYS):
+            filesystem.pipe_file(f"bucket/d/{name}", (folder / name).read_bytes())
+        yield options
+
+
+@pytest.fixture(scope="module")
+def memory(folder: Path) -> Iterator[None]:
+    filesystem = fsspec.filesystem("memory")
+    for path in folder.iterdir():
+        filesystem.pipe_file(f"memory://{path.name}", path.read_bytes())
+    yield
+    filesystem.store.clear()
+
+
+def check(way: Way, expected: Any, tmp_path: Path, *, with_xarray: bool = True) -> Translation:
+    """Translate a file, and compare what all readers show; return the translation."""
+    made = translate(way.url, tmp_path / "3.json", storage_options=way.options, options=Options(inlining=REFERRED))
+    translate(
+        way.url, tmp_path / "2.json", storage_options=way.options, options=Options(inlining=REFERRED, zarr_format=2)
+    )
+    assert [one.kind for one in (*made.problems, *made.warnings)] == (["url"] if way.told else [])
+    assert all(way.told in f"{one.message} {one.remedy}" for one in (*made.problems, *made.warnings))
+    for number in (3, 2):
+        references = str(tmp_path / f"{number}.json")
+        store = open_store(references, storage_options=way.options)
+        np.testing.assert_array_equal(zarr.open_group(store, mode="r")["v"][:], expected)
+        if way.reading is not None:
+            options = {"fo": references, "skip_instance_cache": True, **way.reading}
+            group = zarr.open_group("reference://", storage_options=options, mode="r", zarr_format=number)
+            np.testing.assert_array_equal(group["v"][:], expected)
+    for url in (references, way.url) if with_xarray else (way.url,):
+        with xarray.open_dataset(url, engine="h5zarr", storage_options=way.options) as dataset:
+            np.testing.assert_array_equal(dataset.v.values, expected)
+    return made
+
+
+FAR = {"remote_options": {"asynchronous": True}}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_path_is_read_as_it_is_written(folder: Path, name: str, tmp_path: Path) -> None:
+    made = check(Way(url=str(folder / name)), values_of(name), tmp_path)
+    assert made.hierarchy.urls == (str(folder / name),)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_url_is_read_as_it_is_written_or_escaped_and_never_as_both(
+    folder: Path, name: str, tmp_path: Path
+) -> None:
+    for url in (f"file://{folder}/{name}", (folder / name).as_uri()):
+        other = Path(url.removeprefix("file://"))
+        if (other.name != name and other.exists()) or (name in ("a%20b.h5", "a%2520b.h5") and other.name == name):
+            with pytest.raises(UnclearURL, match="another one of the name") as caught:
+                translate(url)
+            assert caught.value.remedy
+            continue
+        made = translate(url, tmp_path / "refs.json", options=Options(inlining=REFERRED))
+        assert made.hierarchy.urls == (str(folder / name),)
+        with xarray.open_dataset(url, engine="h5zarr") as dataset:
+            np.testing.assert_array_equal(dataset.v.values, values_of(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_on_a_web_server(server: RangeServer, name: str, tmp_path: Path) -> None:
+    escaped = server.url(f"/d/{quote(name)}")
+    check(Way(url=escaped, reading=FAR, told='"encoded": True' if ";" in name else ""), values_of(name), tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if not set("#?") & set(name) and "%2" not in name])
+def test_what_may_not_stand_in_a_url_is_escaped(server: RangeServer, name: str, tmp_path: Path) -> None:
+    made = check(Way(url=server.url(f"/d/{name}"), reading=FAR), values_of(name), tmp_path, with_xarray=False)
+    (url,) = made.hierarchy.urls
+    assert url.isascii()
+    assert not set(' {}<>[]|^`"\\\n') & set(url)
+
+
+def test_a_fragment_is_refused(server: RangeServer) -> None:
+    """The server would be asked for "a", and that is there."""
+    for read in (translate, open_store):
+        with pytest.raises(UnclearURL, match=r"/d/a#b\.h5: there is a \"#\"") as caught:
+            read(server.url("/d/a#b.h5"))
+        assert "%23" in caught.value.remedy
+    with pytest.raises(UnclearURL, match="#"):
+        translate(server.url("/d/b.h5"), options=Options(target_url="https://host/a#b.h5"))
+
+
+@pytest.mark.parametrize("name", IN_BUCKET)
+def test_an_object_in_a_bucket(s3: dict[str, Any], name: str, tmp_path: Path) -> None:
+    reading = {"remote_options": {"asynchronous": True, **s3}}
+    check(Way(url=f"s3://bucket/d/{name}", options=s3, reading=reading), values_of(name), tmp_path, with_xarray=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_in_memory(memory: None, name: str, tmp_path: Path) -> None:
+    check(Way(url=f"memory://{name}"), values_of(name), tmp_path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_in_an_archive(folder: Path, name: str, tmp_path: Path) -> None:
+    archive = folder.parent / "all files.zip"
+    way = Way(url=f"zip://{name}::{archive}", reading=None, told="chain")
+    if "::" in name:
+        with pytest.raises(UnclearURL, match="::"):
+            translate(way.url)
+        return
+    made = check(way, values_of(name), tmp_path)
+    assert made.hierarchy.urls == (way.url,)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_cache_before_a_url_changes_nothing(server: RangeServer, name: str, tmp_path: Path) -> None:
+    url = server.url(f"/d/{quote(name)}")
+    made = translate(f"simplecache::{url}", options=Options(inlining=REFERRED))
+    assert made.hierarchy.urls == (url,)
+    with xarray.open_dataset(f"simplecache::{url}", engine="h5zarr") as dataset:
+        np.testing.assert_array_equal(dataset.v.values, values_of(name))
