@@ -5,6 +5,7 @@ All names stand side by side, and so do the names that a wrong reading would mak
 
 from __future__ import annotations
 
+import json
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,9 @@ import pytest
 import xarray
 import zarr
 
+from h5zarr.cli import main
 from h5zarr.encode.options import Inlining
+from h5zarr.errors import H5ZarrError
 from h5zarr.io.quoting import UnclearURL
 from h5zarr.store import open_store
 from h5zarr.translating import Options, Translation, translate
@@ -207,3 +210,133 @@ def test_a_cache_before_a_url_changes_nothing(server: RangeServer, name: str, tm
     assert made.hierarchy.urls == (url,)
     with xarray.open_dataset(f"simplecache::{url}", engine="h5zarr") as dataset:
         np.testing.assert_array_equal(dataset.v.values, values_of(name))
+
+
+# --- queries and versions
+
+
+EXACT = (
+    "/a?version=2&x=%23", "/a?version=2&x=%2F", "/a?x=1+2", "/a?x=1%2B2", "/a?x=1%202", "/a?x=%C3%A9", "/a?x=%c3%a9",
+    "/a?sign=A%2Fb%3D%3D", "/a?x=a?b", "/a?{{x}}".replace("{", "%7B").replace("}", "%7D"), "/%61", "/a%2Fb", "/a%3Bb",
+    "/a//b", "/a?x=1;y=2", "/a?x='(1)'", "/a%41?x=%41",
+)  # fmt: skip
+
+
+def test_an_escaped_url_reaches_the_server_letter_by_letter(folder: Path, tmp_path: Path) -> None:
+    contents = {url: (folder / name).read_bytes() for url, name in zip(EXACT, NAMES, strict=False)}
+    with RangeServer(contents, is_literal=True) as server:
+        for path, name in zip(EXACT, NAMES, strict=False):
+            url, references = server.url(path), tmp_path / "refs.json"
+            made = translate(url, references, options=Options(inlining=REFERRED))
+            assert made.hierarchy.urls == (url,)
+            for place in (references, url, f"simplecache::{url}"):
+                with xarray.open_dataset(str(place), engine="h5zarr") as dataset:
+                    np.testing.assert_array_equal(dataset.v.values, values_of(name))
+            warned = bool(made.warnings)
+            remote = {"asynchronous": True, **({"encoded": True} if warned else {})}
+            options = {"fo": str(references), "remote_options": remote, "skip_instance_cache": True}
+            group = zarr.open_group("reference://", storage_options=options, mode="r")
+            if path not in ("/%61", "/a%41?x=%41", "/a?x=%c3%a9"):  # which are the same to every server
+                np.testing.assert_array_equal(group["v"][:], values_of(name))
+            assert warned == (path in ("/a?version=2&x=%2F", "/a?sign=A%2Fb%3D%3D", "/a%3Bb"))
+
+
+def test_a_raw_query_is_escaped_and_kept(folder: Path) -> None:
+    contents = {"/a?x=a%20b%22&y=%C3%A9%25": (folder / "b.h5").read_bytes()}
+    with RangeServer(contents, is_literal=True) as server:
+        made = translate(server.url('/a?x=a b"&y=é%'))
+        assert made.hierarchy.urls == (server.url("/a?x=a%20b%22&y=%C3%A9%25"),)
+
+
+@pytest.mark.parametrize("name", ["plain.h5", "a#b.h5", "a?b.h5", "a b%20{{x}}.h5"])
+def test_a_version_of_an_object_is_read_and_others_are_told_how(
+    s3: dict[str, Any], folder: Path, name: str, tmp_path: Path
+) -> None:
+    filesystem = fsspec.filesystem("s3", version_aware=True, **s3)
+    if not filesystem.exists("versions"):
+        filesystem.mkdir("versions")
+        filesystem.make_bucket_versioned("versions")
+    versions = []
+    for content in ("a b.h5", "b.h5"):
+        filesystem.pipe_file(f"versions/{name}", (folder / content).read_bytes())
+        versions.append(filesystem.object_version_info(f"versions/{name}")[0]["VersionId"])
+    url = f"s3://versions/{name}?versionId={versions[0]}"
+    reading = {"remote_options": {"asynchronous": True, "version_aware": True, **s3}}
+    way = Way(url=url, options=s3, reading=reading, told='"version_aware": True')
+    made = check(way, values_of("a b.h5"), tmp_path)
+    assert made.hierarchy.urls == (url,)
+    newest = {"fo": str(tmp_path / "3.json"), "remote_options": {"asynchronous": True, **s3}}
+    with_newest = zarr.open_group("reference://", storage_options=newest, mode="r")["v"][:]
+    np.testing.assert_array_equal(with_newest, values_of("b.h5"))  # which is why the user is told
+
+
+# --- names of the references
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "::" not in name])
+def test_references_may_have_odd_names(folder: Path, name: str, tmp_path: Path) -> None:
+    """Beside them is one with the name that escapes stand for, and one without what follows "?" and "#"."""
+    references = tmp_path / name.replace(".h5", ".json")[-100:]
+    translate(folder / "b.h5", references, options=Options(inlining=REFERRED))
+    assert [path.name for path in tmp_path.iterdir()] == [references.name]
+    for place in (str(references), f"file://{references}", references.as_uri()):
+        with xarray.open_dataset(place, engine="h5zarr") as dataset:
+            np.testing.assert_array_equal(dataset.v.values, values_of("b.h5"))
+    group = zarr.open_group("reference://", storage_options={"fo": str(references)}, mode="r")
+    np.testing.assert_array_equal(group["v"][:], values_of("b.h5"))
+
+
+def test_references_on_a_server_and_in_a_bucket_may_have_odd_names(
+    folder: Path, s3: dict[str, Any], tmp_path: Path
+) -> None:
+    translate(folder / "b.h5", tmp_path / "refs.json", options=Options(inlining=REFERRED))
+    names = [name.replace(".h5", ".json") for name in IN_BUCKET]
+    files = {f"/{name}": (tmp_path / "refs.json").read_bytes() for name in names}
+    with RangeServer(files) as server:
+        for name in names:
+            store = open_store(server.url(f"/{quote(name)}"))
+            np.testing.assert_array_equal(zarr.open_group(store, mode="r")["v"][:], values_of("b.h5"))
+    for name in names:
+        url = f"s3://bucket/refs/{name}"
+        if "::" in name:
+            with pytest.raises(H5ZarrError, match="::"):
+                translate(folder / "b.h5", url, output_options=s3)
+            continue
+        translate(folder / "b.h5", url, output_options=s3, options=Options(inlining=REFERRED))
+        store = open_store(url, storage_options={"s3": s3, "file": {}})
+        np.testing.assert_array_equal(zarr.open_group(store, mode="r")["v"][:], values_of("b.h5"))
+
+
+@pytest.mark.parametrize("name", ["a::b.json", "sub::dir/b.json", "sub/a::b.json.gz"])
+def test_references_are_not_written_where_others_look_for_a_chain(folder: Path, name: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub::dir").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(H5ZarrError, match="chain") as caught:
+        translate(folder / "b.h5", tmp_path / name)
+    assert "another name" in caught.value.remedy
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_question_mark_in_the_name_of_the_output_does_not_hide_its_suffix(folder: Path, tmp_path: Path) -> None:
+    translate(folder / "b.h5", tmp_path / "a?b.json.gz")
+    assert (tmp_path / "a?b.json.gz").read_bytes()[:2] == b"\x1f\x8b"
+
+
+@pytest.mark.parametrize("name", ["a b.h5", "{{x}}.h5", "a#b.h5", "me@host.h5", "é.h5", "tab\tline\n.h5"])
+def test_the_command_takes_odd_names(server: RangeServer, folder: Path, name: str, tmp_path: Path) -> None:
+    for url in (str(folder / name), server.url(f"/d/{quote(name)}")):
+        out = tmp_path / f"{len(url)} {{{{x}}}}.json"
+        assert main(["translate", url, str(out), "--inline-bytes", "0"]) == 0
+        assert json.loads(out.read_bytes())["refs"]["v/c/0"][0] == url
+        assert main(["inspect", url]) == 0
+
+
+def test_the_command_says_what_to_do_about_a_fragment(
+    server: RangeServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["translate", server.url("/d/a#b.h5"), str(tmp_path / "refs.json")]) == 2
+    said = capsys.readouterr().err
+    assert "/d/a#b.h5: there is a" in said
+    assert "Write %23" in said
+    assert not list(tmp_path.iterdir())
