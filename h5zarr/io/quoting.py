@@ -62,7 +62,8 @@ def settle_link(link: str) -> str:
             f'{display_url(link)}: there is a "#" in the URL, and what follows it is not sent to a server',
             remedy='Write %23 for a "#" that is in the name of the file. If it is no part of the name, leave it out.',
         )
-    return scheme + _encode_host(host, link) + (_remove_dots(_escape(path, _PATH)) or "/") + _escape(query, _QUERY)
+    query = "" if query == "?" else _escape(query, _QUERY)  # a "?" alone is not sent
+    return scheme + _encode_host(host, link) + (_remove_dots(_escape(path, _PATH)) or "/") + query
 
 
 def find_one_path(url: str) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from h5zarr.io.grammar import grammar_of, split_chain, strip_user
+from h5zarr.io.grammar import PROTOCOL, grammar_of, split_chain, strip_user
 from h5zarr.io.quoting import settle_url
 from h5zarr.io.url import find_local_path
 
@@ -26,8 +26,13 @@ def reference_url(url: str) -> tuple[str, bool]:
     if (path := find_local_path(url)) is not None:
         return os.path.abspath(path), False
     settled = settle_url(url)
-    shown = "::".join(map(_without_secrets, split_chain(settled)))
+    shown = hide_secrets(settled)
     return shown, shown != settled
+
+
+def hide_secrets(url: str) -> str:
+    """Return a URL without what looks secret. Unlike `display_url`, it leaves all that tells two files apart."""
+    return "::".join(_without_secrets(link) if PROTOCOL.match(link) else link for link in split_chain(url))
 
 
 def _without_secrets(link: str) -> str:

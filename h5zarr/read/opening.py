@@ -126,8 +126,7 @@ def recorded_identities(urls: tuple[str, ...], provenance: Provenance | None) ->
         return (None,) * len(urls)
     known: list[Identity | None] = []
     for url, state in zip(urls, provenance.sources, strict=False):
-        in_place = display_url(url) == state.url
-        known.append(state.identity if in_place else Identity(nbytes=state.identity.nbytes))
+        known.append(state.identity if url == state.url else Identity(nbytes=state.identity.nbytes))
     return tuple(known)
 
 
