@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 # One letter before a colon is a Windows drive.
 PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
-_WORD = re.compile(r"[a-z][a-z0-9_]*")  # a link of a chain may be the name of a protocol alone
+_WORD = re.compile(r"[a-z][a-z0-9_]+")  # a link of a chain may be the name of a protocol alone
 _USER_INFO = re.compile(r"(?<=://)[^/?]*@")
 
 

@@ -47,12 +47,15 @@ def _settle_last(link: str) -> str:
 
 
 def settle_link(link: str) -> str:
-    """Return one link of a URL as fsspec should get it: escaped, where it goes to a web server.
+    """Return one link of a URL as fsspec should get it: its protocol in small letters, and escaped for a web server.
 
     "%" with two hexadecimal digits is an escape already and stays; every other character that may not stand in a URL is
     escaped as UTF-8. The rest is sent as it is. Raises UnclearURL for a "#", since nothing behind it would be sent.
     """
-    if not PROTOCOL.match(link) or not grammar_of(link).is_quoted:
+    if not (beginning := PROTOCOL.match(link)):
+        return link
+    link = link[: beginning.end()].lower() + link[beginning.end() :]
+    if not grammar_of(link).is_quoted:
         return link
     match = _PARTS.fullmatch(link)
     assert match is not None

@@ -81,6 +81,8 @@ def open_output(target: str | os.PathLike[str], storage_options: Mapping[str, An
     if "::" in text and (path is not None or not is_chain(text)):
         what = 'readers of references take "::" in the name for the end of a link in a chain of URLs'
         raise OutputError(shown, what, remedy="Give another name for the output.")
+    if path is not None and "\0" in path:
+        raise OutputError(shown, "this is no name of a file", remedy="Give another name for the output.")
     compressor = find_compressor(shown if path is None else path)
     if text == "-":
         opened = _standard_output(shown)

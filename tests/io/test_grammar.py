@@ -18,6 +18,7 @@ from h5zarr.io.grammar import find_named, is_chain, protocol_of, split_chain, sp
         ("memory://a::b", ["memory://a::b"]),
         ("/dir/a::b.h5", ["/dir/a::b.h5"]),
         ("./a::b.h5", ["./a::b.h5"]),
+        ("a::s3://bucket/b.h5", ["a::s3://bucket/b.h5"]),
         ("file:///dir/a::b.h5", ["file:///dir/a::b.h5"]),
     ],
 )

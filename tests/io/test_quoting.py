@@ -32,6 +32,8 @@ ASCII = [chr(code) for code in range(32, 127)]
         ("https://host/../../a//b.h5", "https://host/a//b.h5"),
         ("https://host/a/..", "https://host/"),
         ("https://host", "https://host/"),
+        ("HTTPS://host/A b", "https://host/A%20b"),
+        ("S3://Bucket/A b", "s3://Bucket/A b"),
         ("https://host/a?", "https://host/a"),
         ("https://host?x=1", "https://host/?x=1"),
         ("https://me:p%40ss@host:80/a.h5", "https://me:p%40ss@host:80/a.h5"),

@@ -6,6 +6,7 @@ All names stand side by side, and so do the names that a wrong reading would mak
 from __future__ import annotations
 
 import json
+import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ import zarr
 
 from h5zarr.cli import main
 from h5zarr.encode.options import Inlining
-from h5zarr.errors import H5ZarrError
+from h5zarr.errors import H5ZarrError, SourceChanged
 from h5zarr.io.quoting import UnclearURL
 from h5zarr.store import open_store
 from h5zarr.translating import Options, Translation, translate
@@ -305,6 +306,37 @@ def test_references_on_a_server_and_in_a_bucket_may_have_odd_names(
         translate(folder / "b.h5", url, output_options=s3, options=Options(inlining=REFERRED))
         store = open_store(url, storage_options={"s3": s3, "file": {}})
         np.testing.assert_array_equal(zarr.open_group(store, mode="r")["v"][:], values_of("b.h5"))
+
+
+def test_a_name_that_is_not_unicode_is_read_and_written(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.h5")
+    path.write_bytes((folder / "b.h5").read_bytes())
+    for url in (str(path), path.as_uri()):
+        check(Way(url=url), values_of("b.h5"), tmp_path)
+    translate(path, tmp_path / os.fsdecode(b"caf\xe9.json"))
+    with xarray.open_dataset(tmp_path / os.fsdecode(b"caf\xe9.json"), engine="h5zarr") as dataset:
+        np.testing.assert_array_equal(dataset.v.values, values_of("b.h5"))
+
+
+def test_a_file_behind_a_query_that_was_replaced_is_noticed(folder: Path, tmp_path: Path) -> None:
+    content = (folder / "b.h5").read_bytes()
+    with RangeServer({"/get": content}) as server:
+        translate(server.url("/get?file=1"), tmp_path / "refs.json", options=Options(inlining=REFERRED))
+        server.etag = '"another"'
+        store = open_store(tmp_path / "refs.json")
+        with pytest.raises(SourceChanged, match="ETag"):
+            zarr.open_group(store, mode="r")["v"][:]
+
+
+def test_a_url_that_is_too_long_is_refused_with_a_remedy(server: RangeServer, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(H5ZarrError, match="HTTP 400") as caught:
+        translate(server.url("/" + 9000 * "n"))
+    assert "too long" in caught.value.remedy
+    for name in (tmp_path / (5000 * "n"), f"file://{tmp_path}/a%00b", f"{tmp_path}/a\0b"):
+        with pytest.raises(H5ZarrError):
+            translate(name)
+        with pytest.raises(H5ZarrError):
+            translate(folder / "b.h5", name)
 
 
 @pytest.mark.parametrize("name", ["a::b.json", "sub::dir/b.json", "sub/a::b.json.gz"])
