@@ -62,10 +62,10 @@ def contents(folder: Path) -> dict[str, bytes]:
 def s3(contents: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
     with s3_server() as options:
         filesystem = fsspec.filesystem("s3", **options)
-        filesystem.mkdir("bucket")
+        filesystem.mkdir("odd-siblings")
         for name, content in contents.items():
             if "\n" not in name:
-                filesystem.pipe_file(f"bucket/{name}", content)
+                filesystem.pipe_file(f"odd-siblings/{name}", content)
         yield options
 
 
@@ -123,12 +123,12 @@ def test_beside_a_file_on_a_web_server(contents: Mapping[str, bytes], tmp_path: 
 @pytest.mark.filterwarnings("ignore::h5zarr.errors.ProblemWarning")
 def test_beside_an_object_in_a_bucket(s3: dict[str, Any], tmp_path: Path) -> None:
     reading = {"remote_options": {"asynchronous": True, **s3}}
-    url = f"s3://bucket/{FOLDER}/main.h5"
+    url = f"s3://odd-siblings/{FOLDER}/main.h5"
     made = check(url, IN_BUCKET, set(filter(REFUSED.search, NAMES)), tmp_path, s3, reading)
-    assert all(one.startswith(f"s3://bucket/{FOLDER}/") for one in made.hierarchy.urls)
+    assert all(one.startswith(f"s3://odd-siblings/{FOLDER}/") for one in made.hierarchy.urls)
 
 
-@pytest.mark.parametrize("target", [f"s3://bucket/{FOLDER}/main.h5", f"https://host/{quote(FOLDER)}/main.h5"])
+@pytest.mark.parametrize("target", [f"s3://odd-siblings/{FOLDER}/main.h5", f"https://host/{quote(FOLDER)}/main.h5"])
 def test_with_another_url_names_are_written_as_it_needs_them(folder: Path, target: str) -> None:
     made = translate(folder / "main.h5", options=Options(target_url=target))
     root = target.removesuffix("main.h5")

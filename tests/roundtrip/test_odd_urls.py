@@ -94,9 +94,9 @@ def server(folder: Path) -> Iterator[RangeServer]:
 def s3(folder: Path) -> Iterator[dict[str, Any]]:
     with s3_server() as options:
         filesystem = fsspec.filesystem("s3", **options)
-        filesystem.mkdir("bucket")
+        filesystem.mkdir("odd-urls")
         for name in (*IN_BUCKET, *DECOYS):
-            filesystem.pipe_file(f"bucket/d/{name}", (folder / name).read_bytes())
+            filesystem.pipe_file(f"odd-urls/d/{name}", (folder / name).read_bytes())
         yield options
 
 
@@ -184,7 +184,7 @@ def test_a_fragment_is_refused(server: RangeServer) -> None:
 @pytest.mark.parametrize("name", IN_BUCKET)
 def test_an_object_in_a_bucket(s3: dict[str, Any], name: str, tmp_path: Path) -> None:
     reading = {"remote_options": {"asynchronous": True, **s3}}
-    check(Way(url=f"s3://bucket/d/{name}", options=s3, reading=reading), values_of(name), tmp_path, with_xarray=False)
+    check(Way(url=f"s3://odd-urls/d/{name}", options=s3, reading=reading), values_of(name), tmp_path, with_xarray=False)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -254,14 +254,14 @@ def test_a_version_of_an_object_is_read_and_others_are_told_how(
     s3: dict[str, Any], folder: Path, name: str, tmp_path: Path
 ) -> None:
     filesystem = fsspec.filesystem("s3", version_aware=True, **s3)
-    if not filesystem.exists("versions"):
-        filesystem.mkdir("versions")
-        filesystem.make_bucket_versioned("versions")
+    if not filesystem.exists("odd-versions"):
+        filesystem.mkdir("odd-versions")
+        filesystem.make_bucket_versioned("odd-versions")
     versions = []
     for content in ("a b.h5", "b.h5"):
-        filesystem.pipe_file(f"versions/{name}", (folder / content).read_bytes())
-        versions.append(filesystem.object_version_info(f"versions/{name}")[0]["VersionId"])
-    url = f"s3://versions/{name}?versionId={versions[0]}"
+        filesystem.pipe_file(f"odd-versions/{name}", (folder / content).read_bytes())
+        versions.append(filesystem.object_version_info(f"odd-versions/{name}")[0]["VersionId"])
+    url = f"s3://odd-versions/{name}?versionId={versions[0]}"
     reading = {"remote_options": {"asynchronous": True, "version_aware": True, **s3}}
     way = Way(url=url, options=s3, reading=reading, told='"version_aware": True')
     made = check(way, values_of("a b.h5"), tmp_path)
@@ -298,7 +298,7 @@ def test_references_on_a_server_and_in_a_bucket_may_have_odd_names(
             store = open_store(server.url(f"/{quote(name)}"))
             np.testing.assert_array_equal(zarr.open_group(store, mode="r")["v"][:], values_of("b.h5"))
     for name in names:
-        url = f"s3://bucket/refs/{name}"
+        url = f"s3://odd-urls/refs/{name}"
         if "::" in name:
             with pytest.raises(H5ZarrError, match="::"):
                 translate(folder / "b.h5", url, output_options=s3)
