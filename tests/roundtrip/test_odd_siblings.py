@@ -33,7 +33,7 @@ REFUSED = re.compile(r"::|\\|^[A-Za-z]:")  # in names of files that are not on t
 KINDS = ("linked", "virtual", "raw")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a file that refers to all others, in each of the three ways."""
     made = tmp_path_factory.mktemp("siblings") / FOLDER
@@ -53,12 +53,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder.parent)): path.read_bytes() for path in folder.rglob("*.h*") if path.is_file()}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def s3(contents: Mapping[str, bytes]) -> Iterator[dict[str, Any]]:
     with s3_server() as options:
         filesystem = fsspec.filesystem("s3", **options)
@@ -124,7 +124,9 @@ def test_beside_a_file_on_a_web_server(contents: Mapping[str, bytes], tmp_path: 
 def test_beside_an_object_in_a_bucket(s3: dict[str, Any], tmp_path: Path) -> None:
     reading = {"remote_options": {"asynchronous": True, **s3}}
     url = f"s3://odd-siblings/{FOLDER}/main.h5"
-    made = check(url, IN_BUCKET, set(filter(REFUSED.search, NAMES)), tmp_path, s3, reading)
+    some = IN_BUCKET[::3]  # a request takes the server here long; all names are looked for, but not all values read
+    assert any(map(REFUSED.search, some))
+    made = check(url, some, set(filter(REFUSED.search, NAMES)), tmp_path, s3, reading)
     assert all(one.startswith(f"s3://odd-siblings/{FOLDER}/") for one in made.hierarchy.urls)
 
 
