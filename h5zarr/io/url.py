@@ -9,6 +9,7 @@ from h5zarr.io.grammar import PROTOCOL, grammar_of, is_chain, split_chain, split
 
 _FILE_URL = re.compile(r"(?:file|local):(?://(?:localhost(?=/))?|(?=/))", re.IGNORECASE)
 _DRIVE_AFTER_SLASH = re.compile(r"/[A-Za-z]:[/\\]")
+_LIKE_PASSWORD = re.compile(r"(?<=://)[^/?@]*:[^/?]*@")
 _LIKE_QUERY = re.compile(r"\?[\w.\-]*=.*", re.DOTALL)
 _LIKE_TOKEN = re.compile(r"#[^/]*=.*", re.DOTALL)
 
@@ -50,9 +51,9 @@ def _display_link(link: str) -> str:
     grammar = grammar_of(link)
     if grammar.query and not grammar.is_version:
         return _LIKE_TOKEN.sub("", split_query(strip_user(link))[0])
-    # Here a "?" is in a name. But somebody may have put the query of a signed URL there.
+    # Here "?" and "@" are in names. But somebody may have put the query of a signed URL there, or a password.
     address, version = split_query(link)
-    return _LIKE_QUERY.sub("", strip_user(address)) + version.partition("&")[0]
+    return _LIKE_QUERY.sub("", _LIKE_PASSWORD.sub("", address)) + version.partition("&")[0]
 
 
 def _path_in(url: str, beginning: re.Match[str]) -> str:
