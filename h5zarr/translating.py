@@ -28,7 +28,7 @@ from h5zarr.netcdf4.names import interpret_names
 from h5zarr.netcdf4.scales import NOT_COORDINATE
 from h5zarr.refs.json_v2 import write_nodes_v2
 from h5zarr.refs.json_v3 import write_json_v3
-from h5zarr.refs.names import check_urls, leave_out_unreadable
+from h5zarr.refs.names import check_readers, check_urls, leave_out_unreadable
 from h5zarr.refs.nz import declare_nz
 from h5zarr.refs.output import check_output, open_output
 from h5zarr.refs.provenance import Provenance, SourceState
@@ -250,7 +250,7 @@ def _fit(hierarchy: Hierarchy, options: Options) -> tuple[Hierarchy, Mapping[str
     """Return the hierarchy without what the chosen format cannot hold, which is then among its problems."""
     readable, problems = leave_out_unreadable(hierarchy)
     problems += check_urls(hierarchy.urls)
-    warnings = hierarchy.warnings
+    warnings = hierarchy.warnings + check_readers(hierarchy.urls)
     if options.nz:
         readable, against = declare_nz(readable)
         warnings += against

@@ -6,29 +6,32 @@ virtualizarr.open_virtual_dataset(url, registry=registry, parser=h5zarr.virtuali
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from glob import escape
 from math import prod
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlparse
 
 import numpy as np
 import numpy.typing as npt
 import virtualizarr.manifests.manifest
 from obspec_utils.registry import ObjectStoreRegistry
-from obstore.store import LocalStore, MemoryStore
+from obstore.store import MemoryStore
 from virtualizarr.manifests import ChunkManifest, ManifestArray, ManifestGroup, ManifestStore
 from zarr.core.metadata import ArrayV3Metadata
 
 from h5zarr.encode.encode import TYPES
 from h5zarr.encode.options import Inlining
-from h5zarr.errors import H5ZarrError, Problem, Unrepresentable
+from h5zarr.errors import H5ZarrError, Problem, SourceError, Unrepresentable
 from h5zarr.hierarchy import ArrayNode, GroupNode
+from h5zarr.io.grammar import grammar_of, split_query
 from h5zarr.io.obstore import ObjectSource
+from h5zarr.io.quoting import settle_url
 from h5zarr.io.source import Source, open_source
-from h5zarr.io.url import find_local_path
+from h5zarr.io.url import display_url, find_local_path
 from h5zarr.refs.json_v3 import encode_metadata_v3
 from h5zarr.selecting import Selection
 from h5zarr.translating import Options, ProblemsFound, Translation, translate_source
@@ -37,6 +40,7 @@ _VERSION = f"VirtualiZarr {virtualizarr.__version__}"
 _INLINED: str | None = getattr(virtualizarr.manifests.manifest, "INLINED_CHUNK_PATH", None)
 """What stands in a manifest in the place of a URL where it holds the bytes itself. None in versions that cannot."""
 
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _HELD_URL = "h5zarr-inline://memory"
 _MOST_CHUNKS = 50_000_000  # manifests are dense: they take 32 bytes for each chunk of the grid, written or not
 
@@ -102,14 +106,17 @@ def open_through(registry: ObjectStoreRegistry, url: str, storage_options: Mappi
 
     A local file is mapped into memory, as always. With `storage_options` everything is read through fsspec.
     """
-    if storage_options is None:
-        try:
-            store, path = registry.resolve(url if "://" in url else f"file://{os.path.abspath(url)}")
-        except ValueError:
-            return open_source(url)
-        if not isinstance(store, LocalStore):
-            return ObjectSource(store, path, url=url)
-    return open_source(url, None if find_local_path(url) is not None else storage_options)
+    if find_local_path(url) is not None:
+        return open_source(url)
+    if storage_options is not None:
+        return open_source(url, storage_options)
+    try:
+        store, path = registry.resolve(_resolvable(url))
+    except ValueError:
+        return open_source(url)
+    except NotVirtual as error:
+        raise SourceError(str(error), remedy=error.remedy) from None
+    return ObjectSource(store, path, url=url)
 
 
 def _usual_inlining() -> Inlining:
@@ -126,7 +133,7 @@ def _manifest_arrays(
     """Return the arrays by path, and a problem for each that VirtualiZarr cannot hold; see `_hold` for `held`."""
     arrays: dict[str, ManifestArray] = {}
     problems: list[Problem] = []
-    urls = np.array([_absolute_uri(url) for url in translation.hierarchy.urls], np.dtypes.StringDType())
+    urls = np.array([_resolvable(url) for url in translation.hierarchy.urls], np.dtypes.StringDType())
     for path, node in translation.arrays().items():
         try:
             arrays[path] = _manifest_array(path, node, urls, held)
@@ -205,14 +212,23 @@ def _manifest_group(nodes: Mapping[str, GroupNode | ArrayNode], arrays: Mapping[
 # --- URLs
 
 
-def _absolute_uri(url: str) -> str:
-    """Return a URL as a registry resolves it: local paths as they are, for stores take a percent sign for one."""
+def _resolvable(url: str) -> str:
+    """Return a URL as a registry resolves it: without escapes, for stores take a percent sign for one.
+
+    Raises NotVirtual where the registry, or whoever reads what VirtualiZarr writes, would take it for another file.
+    """
     path = find_local_path(url)
-    if path is None:
-        return url
-    uri = f"file://{os.path.abspath(path)}"
-    if urlsplit(uri).path != os.path.abspath(path):
-        raise NotVirtual(f"{url}: {_VERSION} reads no file with ? or # in its name")
+    uri = f"file://{os.path.abspath(path)}" if path is not None else settle_url(url)
+    is_web = grammar_of(uri).is_quoted
+    if is_web:
+        address, query = split_query(uri)
+        uri = unquote(address, errors="surrogateescape") + query
+    parts = urlparse(uri)
+    if f"{parts.scheme}://{parts.netloc}{parts.path}" != uri:
+        what = "? or #" + (" or ; in its name, or with a query" if is_web else " in its name")
+        raise NotVirtual(f"{display_url(url)}: {_VERSION} reads no file with {what}")
+    if is_web and _ESCAPE.search(uri):
+        raise NotVirtual(f"{display_url(url)}: others read what {_VERSION} writes with the percent sign undone")
     return uri
 
 

@@ -69,9 +69,18 @@ class RangeServer:
     /account/container/blob, Google's at /download/storage/v1/b/bucket/o/key. `headers` are added to all answers.
     """
 
-    def __init__(self, files: Mapping[str, bytes], *, latency: float = 0.0, faults: Faults | None = None) -> None:
+    def __init__(
+        self,
+        files: Mapping[str, bytes],
+        *,
+        latency: float = 0.0,
+        faults: Faults | None = None,
+        is_literal: bool = False,
+    ) -> None:
+        """With `is_literal`, files go by what is asked for, letter by letter, query included; else by decoded paths."""
         self.files = dict(files)
         self.headers: dict[str, str] = {}
+        self.is_literal = is_literal
         self.latency = latency
         self.faults = faults or Faults()
         self.counts = Counts()
@@ -99,8 +108,8 @@ class RangeServer:
 
     async def _start(self) -> None:
         application = web.Application(middlewares=[self._record])
-        application.router.add_get("/{path:.*}", self._get, allow_head=False)
-        application.router.add_head("/{path:.*}", self._head)
+        application.router.add_get("/{path:(?s:.*)}", self._get, allow_head=False)
+        application.router.add_head("/{path:(?s:.*)}", self._head)
         self._stopping = asyncio.Event()
         application.on_shutdown.append(self._stop_hanging)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=1)
@@ -118,13 +127,16 @@ class RangeServer:
         answer: web.StreamResponse = await handler(request)
         return answer
 
+    def _name(self, request: web.Request) -> str:
+        return request.raw_path if self.is_literal else request.path
+
     async def _stop_hanging(self, application: web.Application) -> None:
         self._stopping.set()
 
     async def _head(self, request: web.Request) -> web.StreamResponse:
         self.counts.heads += 1
         await asyncio.sleep(self.latency)
-        body = self.files.get(request.path)
+        body = self.files.get(self._name(request))
         if body is None:
             return web.Response(status=404)
         headers = {"ETag": self.etag, "Last-Modified": LAST_MODIFIED, "Accept-Ranges": "bytes", **self.headers}
@@ -142,7 +154,8 @@ class RangeServer:
             counts.in_flight -= 1
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        faults, body = self.faults, self.files.get(request.path, b"")
+        name = self._name(request)
+        faults, body = self.faults, self.files.get(name, b"")
         match = re.fullmatch(r"bytes=(\d+)-(\d*)", request.headers.get("x-ms-range", request.headers.get("Range", "")))
         first = int(match[1]) if match else 0
         last = min(int(match[2]) if match and match[2] else len(body) - 1, len(body) - 1)
@@ -151,7 +164,7 @@ class RangeServer:
         await asyncio.sleep(self.latency)
         if number in faults.hang:
             await self._stopping.wait()
-        if request.path not in self.files or (faults.vanish_after is not None and number > faults.vanish_after):
+        if name not in self.files or (faults.vanish_after is not None and number > faults.vanish_after):
             return web.Response(status=404)
         if number in faults.statuses:
             return web.Response(status=faults.statuses[number])

@@ -94,6 +94,15 @@ def test_the_library_looks_in_the_same_places(tmp_path: Path, monkeypatch: pytes
         ("s3://bucket/b.h5", "/etc/passwd", "s3://bucket/passwd"),
         ("simplecache::s3://bucket/a/b.h5", "c.h5", "simplecache::s3://bucket/a/c.h5"),
         ("zip://in/b.h5::https://host/a.zip", "c.h5", "zip://in/c.h5::https://host/a.zip"),
+        ("zip://in/b.h5::https://host/a.zip", "../c.h5", "zip://c.h5::https://host/a.zip"),
+        ("zip://b.h5::https://host/a.zip", "c d.h5", "zip://c d.h5::https://host/a.zip"),
+        ("memory://b.h5", "c.h5", "memory://c.h5"),
+        ("memory:///a/b.h5", "c.h5", "memory:///a/c.h5"),
+        ("s3://bucket//a//b.h5", "c.h5", "s3://bucket//a//c.h5"),
+        ("s3://bucket/a?x=1/b.h5", "c?.h5", "s3://bucket/a?x=1/c?.h5"),
+        ("s3://bucket/a/b.h5?versionId=7", "c.h5", "s3://bucket/a/c.h5"),
+        ("s3://bucket/a::b/b.h5", "c.h5", "s3://bucket/a::b/c.h5"),
+        ("https://host/a%20%23/b.h5", "{{x}} 5%.h5", "https://host/a%20%23/%7B%7Bx%7D%7D%205%25.h5"),
     ],
 )
 def test_a_remote_file_has_remote_siblings(url: str, name: str, expected: str) -> None:
@@ -102,7 +111,10 @@ def test_a_remote_file_has_remote_siblings(url: str, name: str, expected: str) -
 
 @pytest.mark.parametrize(
     "name",
-    ["../../c.h5", "file:///etc/passwd", "http://elsewhere/c.h5", "x::file:///etc/passwd", "C:\\c.h5", "c:x", ""],
+    [
+        *("../../c.h5", "file:///etc/passwd", "http://elsewhere/c.h5", "x::file:///etc/passwd", "C:\\c.h5", "c:x", ""),
+        "c.h5?versionId=7",
+    ],
 )
 def test_a_remote_file_does_not_lead_elsewhere(name: str) -> None:
     with pytest.raises(NotBeside):

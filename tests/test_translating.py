@@ -109,6 +109,16 @@ def test_the_source_is_never_replaced(plain: Path) -> None:
     assert plain.read_bytes() == before
 
 
+def test_a_remote_source_is_never_replaced_either() -> None:
+    for source, out in [
+        ("memory://a::b.h5", "memory://a::b.h5"),
+        ("simplecache::memory://a.h5", "memory://a.h5"),
+        ("HTTP://host/a b", "http://host/a%20b"),
+    ]:
+        with pytest.raises(OutputError, match="this is the file that is read"):
+            translate(source, out)
+
+
 @pytest.mark.parametrize(
     "content",
     [b"CDF\1" + bytes(8), b"CDF\3" + bytes(100), b"just a text\n" * 20, b"", b"\x89HDF\r\n\x1a\n"],

@@ -8,6 +8,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import fsspec  # type: ignore[import-untyped, unused-ignore]
 import h5py
@@ -365,6 +366,29 @@ def test_names_that_virtualizarr_would_cut_are_refused(tmp_path: Path) -> None:
         file["v"] = 1
     with pytest.raises(NotVirtual, match=r"reads no file with \? or #"):
         Parser()(str(tmp_path / "a#b.h5"), LOCAL)
+
+
+@pytest.mark.parametrize("name", ["two words.h5", "50%.h5", "naïve.h5", "{{x}}.h5", "a+b&c=@d.h5"])
+def test_odd_names_on_a_web_server_are_no_harm(tmp_path: Path, name: str) -> None:
+    """A URL may be escaped, or not; VirtualiZarr itself knows only those that are not."""
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["v"] = np.arange(2000.0)
+    with RangeServer({f"/d/{name}": (tmp_path / "x.h5").read_bytes()}) as server:
+        root = server.url("")
+        registry = ObjectStoreRegistry({root: HTTPStore.from_url(root, client_options={"allow_http": True})})
+        for url in (server.url(f"/d/{quote(name)}"), server.url(f"/d/{name}")):
+            virtual = virtualizarr.open_virtual_dataset(
+                url, registry=registry, parser=Parser(), loadable_variables=["v"]
+            )
+            assert virtual.v.values.tolist() == list(range(2000))
+
+
+@pytest.mark.parametrize("name", ["a%2520b.h5", "a%23b.h5", "a%3Fb.h5", "a%3Bb.h5", "a.h5?version=2", "a.h5#b"])
+def test_urls_that_virtualizarr_takes_for_others_are_refused(name: str) -> None:
+    registry = ObjectStoreRegistry({"https://host": MemoryStore()})
+    with pytest.raises(SourceError, match=r"reads no file|percent sign|#") as caught:
+        Parser()(f"https://host/{name}", registry)
+    assert caught.value.remedy
 
 
 def test_a_target_url_stands_in_the_manifests(tmp_path: Path) -> None:

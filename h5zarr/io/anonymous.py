@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from h5zarr.io.grammar import protocol_of, split_chain
+
 _OPTIONS: dict[str, dict[str, Any]] = {
     "s3": {"anon": True},
     "s3a": {"anon": True},
@@ -18,5 +20,4 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 
 def anonymous_options(url: str) -> dict[str, Any]:
     """Return the storage options for reading `url` without credentials; none where it needs none."""
-    last = url.rpartition("::")[2]
-    return dict(_OPTIONS.get(last.partition("://")[0].lower(), {}))
+    return dict(_OPTIONS.get(protocol_of(split_chain(url)[-1]), {}))

@@ -204,6 +204,8 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
             f"the answer begins at byte {error.found} instead of {error.wanted}",
             "A proxy may mix up ranges; go around it, or copy the file.",
         )
+    if status in (400, 414):
+        return Failure(f"the server answered HTTP {status}", "Check the URL: it is too long, or not understood.")
     if status is not None:
         return Failure(f"the server answered HTTP {status}", "Try again later, or with less concurrency.")
     return _describe_local_failure(error)
@@ -217,7 +219,7 @@ def _describe_local_failure(error: BaseException) -> Failure:
     if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
         return Failure("the protocol is not known to fsspec", "Check the beginning of the URL.")
     if isinstance(error, TypeError | ValueError):
-        return Failure(f"the URL or its storage options are not valid ({name})", "Check the storage options.")
+        return Failure(f"the URL or its storage options are not valid ({name})", "Check both, then try again.")
     if name in _NAMELESS_NAMES:
         return Failure("the name of the server is not known", "Check the URL and the network, then try again.")
     if not _LOST_NAMES.isdisjoint(kind.__name__ for kind in type(error).__mro__):

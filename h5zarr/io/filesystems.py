@@ -10,21 +10,36 @@ from weakref import WeakValueDictionary
 
 import fsspec  # type: ignore[import-untyped, unused-ignore]
 
+from h5zarr.io.grammar import grammar_of, is_chain, protocol_of, split_chain, split_query
+
 _lock = threading.Lock()
 _filesystems: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 
 
+def shared_filesystem(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
+    """Return fsspec's file system for a settled URL, which belongs to it, and the path of `url` in that.
+
+    Only a chain is left to fsspec to take apart: it would do that to every URL with "::" in it.
+    """
+    options = complete_options(url, storage_options)
+    if is_chain(url):
+        filesystem, path = fsspec.url_to_fs(url, **options)
+        return filesystem, str(path)
+    kind = fsspec.get_filesystem_class(protocol_of(url))
+    return kind(**{**kind._get_kwargs_from_urls(url), **options}), kind._strip_protocol(url)
+
+
 def find_filesystem(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
-    """Return a file system, and the path of `url` in it. Connections are closed when nobody has it any more.
+    """Return a file system, and the path of a settled `url` in it. Connections are closed when nobody has it any more.
 
     It is shared by all who ask with the same options in the same process, but not with others that use fsspec.
     """
     options = complete_options(url, storage_options)
-    if "::" in url:
+    if is_chain(url):
         # A chain with a cache in it claims to be asynchronous, but then goes past the cache.
         filesystem, path = fsspec.url_to_fs(url, **options)
         return Synchronous(filesystem), path
-    kind = fsspec.get_filesystem_class(fsspec.core.split_protocol(url)[0] or "file")
+    kind = fsspec.get_filesystem_class(protocol_of(url))
     options = {**kind._get_kwargs_from_urls(url), **options}
     key = (os.getpid(), kind, repr(sorted(options.items())))
     with _lock:
@@ -45,11 +60,29 @@ class Synchronous:
 
 
 def complete_options(url: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the options for fsspec. Over HTTP, compression is declined: it would change what a range means."""
+    """Return the options for fsspec to open a settled URL with.
+
+    Over HTTP, compression is declined: it would change what a range means. The URL is escaped already, and goes to the
+    server as it is. A version in a URL is heeded, wherever else in it fsspec finds a "?" or "#".
+    """
     options = dict(storage_options or {})
-    if url.startswith(("http://", "https://")) and "::" not in url:
-        options["headers"] = {"Accept-Encoding": "identity", **options.get("headers", {})}
+    links = split_chain(url)
+    if len(links) == 1:
+        if grammar_of(url).is_quoted:
+            options["headers"] = {"Accept-Encoding": "identity", **options.get("headers", {})}
+        return options | _options_in(url)
+    for link in links:
+        if needed := _options_in(link):
+            options[protocol_of(link)] = {**options.get(protocol_of(link), {}), **needed}
     return options
+
+
+def _options_in(link: str) -> dict[str, Any]:
+    """Return the options without which fsspec would read a link in another way than it is meant."""
+    grammar = grammar_of(link)
+    if grammar.is_quoted:
+        return {"encoded": True}
+    return {"version_aware": True} if grammar.is_version and split_query(link)[1] else {}
 
 
 def _forget() -> None:

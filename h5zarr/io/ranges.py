@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.io.fetch_policy import FetchPolicy
+from h5zarr.io.quoting import find_one_path
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
-from h5zarr.io.url import find_local_path
 
 Column: TypeAlias = npt.NDArray[np.int64]
 Deliver: TypeAlias = Callable[[Sequence[int], Sequence[memoryview]], None]
@@ -86,7 +86,7 @@ def open_ranges(
     Nothing is opened yet. `expected` is what the file must be; None is anything.
     """
     options, policy = dict(storage_options or {}), policy or FetchPolicy()
-    path = find_local_path(url)
+    path = find_one_path(url)
     if path is not None:
         path = os.path.abspath(path)
     # A map stays that of the file that was there when it was made: who asks for the one that replaced it needs another.

@@ -8,16 +8,17 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-import fsspec  # type: ignore[import-untyped, unused-ignore]
 import numpy as np
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.io.answers import Answer, ask_range, states_identity
 from h5zarr.io.failure import NO_SIZE, Failure, is_final, may_pass, or_source_error, source_error
 from h5zarr.io.fetch import fetch_at_once, fetch_in_turn, retry
-from h5zarr.io.filesystems import complete_options
+from h5zarr.io.filesystems import shared_filesystem
+from h5zarr.io.grammar import is_chain
 from h5zarr.io.planned import PlannedSource
 from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.quoting import settle_url
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.url import display_url
@@ -34,12 +35,13 @@ class RemoteSource(PlannedSource):
         self, url: str, storage_options: Mapping[str, Any] | None = None, policy: ReadPolicy | None = None
     ) -> None:
         super().__init__(display_url(url), policy)
-        or_source_error(self.url, self._policy.timeout_seconds, lambda: self._connect(url, storage_options))
+        settled = settle_url(url)
+        or_source_error(self.url, self._policy.timeout_seconds, lambda: self._connect(settled, storage_options))
 
     def _connect(self, url: str, storage_options: Mapping[str, Any] | None) -> None:
-        self._filesystem, self._path = fsspec.url_to_fs(url, **complete_options(url, storage_options))
+        self._filesystem, self._path = shared_filesystem(url, storage_options)
         # A chain with a cache in it claims to be asynchronous, but then goes past the cache.
-        self._asynchronous = bool(self._filesystem.async_impl) and "::" not in url
+        self._asynchronous = bool(self._filesystem.async_impl) and not is_chain(url)
         if self._asynchronous and states_identity(self._filesystem) and self._begin():
             return
         stated = self._ask()

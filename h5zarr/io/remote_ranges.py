@@ -17,6 +17,7 @@ from h5zarr.io.fetch import fetch, fetch_one_by_one
 from h5zarr.io.fetch_policy import MIB, FetchPolicy
 from h5zarr.io.filesystems import find_filesystem
 from h5zarr.io.log import RequestLog
+from h5zarr.io.quoting import settle_url
 from h5zarr.io.ranges import Column, Deliver
 from h5zarr.io.remote import interpret_identity
 from h5zarr.io.request_plan import Request, plan_requests
@@ -57,7 +58,7 @@ class RemoteRanges:
     ) -> None:
         self.url = display_url(url)
         self.log = RequestLog()
-        self._url = url
+        self._url = settle_url(url)
         self._options = storage_options
         self._policy = policy
         self._expected = expected

@@ -11,11 +11,11 @@ import posixpath
 import re
 
 from h5zarr.errors import SourceError
+from h5zarr.io.grammar import PROTOCOL, find_named, grammar_of, split_chain, split_path, split_query
+from h5zarr.io.quoting import quote_name
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.url import display_url, find_local_path
 
-_LOCATION = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+://[^/?]*)([^?]*)(.*)", re.DOTALL)
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+://")
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -58,30 +58,35 @@ def raw_candidates(url: str, name: str) -> list[str]:
 
 
 def sibling_url(url: str, name: str) -> str:
-    """Return the URL of the file that the one at `url` calls `name`: beside it, with the same query.
+    """Return the URL of the file that the one at `url` calls `name`: beside it, with the same query, without a version.
 
     Of an absolute path only the last component counts, as it does to the library where there is no such path. Raises
     `NotBeside` for another URL, and for a path that leads out of the server or bucket.
     """
     _check_name(name)
-    links = url.split("::")
-    place = next((number for number, link in enumerate(links) if _has_path(link)), None)
-    match = _LOCATION.fullmatch(links[place]) if place is not None else None
-    if match is None or place is None:
-        raise NotBeside(f"there is nothing beside {display_url(links[0])!r} that could be called {name!r}")
+    links = split_chain(url)
+    place = find_named(links)
+    if not _has_path(links[place]):
+        raise NotBeside(f"there is nothing beside {display_url(url)!r} that could be called {name!r}")
+    address, query = split_query(links[place])
+    grammar = grammar_of(address)
     if "::" in name or "\\" in name or _DRIVE.match(name):
         raise NotBeside(f"{name!r} is no name of a file on a server")
+    if not grammar.is_quoted and grammar.query and grammar.query in name:
+        raise NotBeside(f"{name!r} cannot be told from a name and {grammar.query!r}")
     tail = posixpath.basename(name) if name.startswith("/") else name
-    root, path, query = match.groups()
-    parts: list[str] = []
-    for part in [*posixpath.dirname(path).split("/"), *_quoted(tail, root).split("/")]:
+    root, path = split_path(address)
+    # Of the directory nothing is put right: to a bucket, "a//b" is another place than "a/b".
+    lead = "/" if path.startswith("/") else ""
+    parts = path.removeprefix("/").split("/")[:-1]
+    for part in quote_name(tail, address).split("/"):
         if part == "..":
             if not parts:
                 raise NotBeside(f"{name!r} leads out of the server or bucket of the file that names it")
             parts.pop()
         elif part not in ("", "."):
             parts.append(part)
-    links[place] = f"{root}/{'/'.join(parts)}{query}"
+    links[place] = f"{root}{lead}{'/'.join(parts)}{'' if grammar.is_version else query}"
     return "::".join(links)
 
 
@@ -107,19 +112,9 @@ def sibling_reference(url: str, reference: str, other: str, name: str) -> str:
 def _check_name(name: str) -> None:
     if not name or "\0" in name:
         raise NotBeside(f"{name!r} is no name of a file")
-    if _URL.match(name):
+    if PROTOCOL.match(name):
         raise NotBeside(f"{name!r} is a URL, which is not followed: the file may be anywhere")
 
 
 def _has_path(link: str) -> bool:
-    match = _LOCATION.fullmatch(link)
-    return match is not None and bool(match[2])
-
-
-def _quoted(name: str, root: str) -> str:
-    """Return a name as it stands in a URL: with percent signs in those of web servers, else as it is."""
-    if not root.startswith(("http://", "https://")):
-        return name
-    from urllib.parse import quote  # needed by few, and start-up time is paid by all
-
-    return quote(name, safe="/~!$&'()*+,;=@")
+    return PROTOCOL.match(link) is not None and bool(split_path(split_query(link)[0])[1])

@@ -10,9 +10,9 @@ from typing import Any, Protocol, Self, TypeAlias
 
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.quoting import find_one_path
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Far
-from h5zarr.io.url import find_local_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def open_source(
     there is no such file, or if it does not tell its size.
     """
     text = os.fspath(url)
-    path = find_local_path(text)
+    path = find_one_path(text)
     if path is not None:
         from h5zarr.io.local import LocalSource
 

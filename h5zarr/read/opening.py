@@ -11,6 +11,7 @@ from warnings import warn
 from h5zarr.errors import MalformedFile, ProblemWarning, Unsupported
 from h5zarr.hierarchy import Hierarchy
 from h5zarr.io.fetch_policy import FetchPolicy
+from h5zarr.io.grammar import find_named, split_chain, split_query
 from h5zarr.io.ranges import open_ranges
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Identity, Source, open_source
@@ -18,6 +19,7 @@ from h5zarr.io.span import Span
 from h5zarr.io.url import display_url, find_local_path
 from h5zarr.read.parquet import is_parquet, read_parquet
 from h5zarr.read.sources import Sources, options_for
+from h5zarr.refs.names import URL_KIND
 from h5zarr.refs.provenance import Provenance
 from h5zarr.refs.reading import References, decode_references, is_references
 from h5zarr.translating import Options, translate_source
@@ -25,7 +27,8 @@ from h5zarr.translating import Options, translate_source
 _SNIFFED_NBYTES = 64
 _REFERENCE_SUFFIXES = (".json", ".json.gz", ".json.zst")
 _REFERENCES_THEMSELVES = 'Give the path or URL of the references instead, that which is "fo" in the storage options.'
-_SECRET = "secret"  # the kind of what is told of a URL that stands in references: nobody writes any here
+# The kinds of what is told of URLs that stand in references: nobody writes any here, and here they can be read.
+_OF_REFERENCES = ("secret", URL_KIND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,7 +46,7 @@ class Opened:
     def warn(self, stacklevel: int = 2, *, but: Collection[str] = ()) -> None:
         """Tell Python's warnings of everything that is left out, or not all that it was, `but` for some kinds."""
         for problem in (*self.hierarchy.problems, *self.hierarchy.warnings):
-            if problem.kind != _SECRET and problem.kind not in but:
+            if problem.kind not in _OF_REFERENCES and problem.kind not in but:
                 warn(f"{self.url}:{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
     def close(self) -> None:
@@ -70,8 +73,8 @@ def open_hierarchy(
     sources = Sources(urls=(), storage_options=options, policy=policy or FetchPolicy())
     if is_parquet(text):
         return _open_references(text, read_parquet(text, sources), sources, verify)
-    name = text.partition("?")[0]
-    if find_local_path(text) is None and name.endswith(_REFERENCE_SUFFIXES):
+    links = split_chain(text)
+    if find_local_path(text) is None and split_query(links[find_named(links)])[0].endswith(_REFERENCE_SUFFIXES):
         # Known to be references before anything is read, and so one request is enough.
         reader = open_ranges(text, options_for(text, options), sources.policy)
         sources.keep(reader)
@@ -125,8 +128,7 @@ def recorded_identities(urls: tuple[str, ...], provenance: Provenance | None) ->
         return (None,) * len(urls)
     known: list[Identity | None] = []
     for url, state in zip(urls, provenance.sources, strict=False):
-        in_place = display_url(url) == state.url
-        known.append(state.identity if in_place else Identity(nbytes=state.identity.nbytes))
+        known.append(state.identity if url == state.url else Identity(nbytes=state.identity.nbytes))
     return tuple(known)
 
 

@@ -6,6 +6,7 @@ import os
 from functools import partial
 
 from h5zarr.errors import SourceGone
+from h5zarr.io.grammar import find_named, split_chain, split_query
 from h5zarr.io.ranges import open_ranges
 from h5zarr.io.url import display_url, find_local_path
 from h5zarr.read.sources import Sources, in_each, options_for
@@ -20,16 +21,20 @@ def is_parquet(url: str) -> bool:
     path = find_local_path(url)
     if path is not None:
         return os.path.isfile(os.path.join(path, METADATA))
-    return url.partition("?")[0].rstrip("/").endswith(_SUFFIXES)
+    links = split_chain(url)
+    return split_query(links[find_named(links)])[0].rstrip("/").endswith(_SUFFIXES)
 
 
 def read_parquet(url: str, sources: Sources) -> References:
     """Return the references in the directory at `url`. A file that is not there has no chunks; other failures raise."""
-    directory, mark, query = url.partition("?")
+    links = split_chain(url) if find_local_path(url) is None else [url]
+    place = find_named(links)
+    directory, query = split_query(links[place])
     options = options_for(url, sources.storage_options)
 
     def read(name: str) -> bytes:
-        reader = open_ranges(f"{directory.rstrip('/')}/{name}{mark}{query}", options, sources.policy)
+        inside = f"{directory.rstrip('/')}/{name}{query}"
+        reader = open_ranges("::".join([*links[:place], inside, *links[place + 1 :]]), options, sources.policy)
         sources.keep(reader)
         return reader.read_whole()
 

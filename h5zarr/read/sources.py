@@ -12,6 +12,7 @@ import numpy as np
 from h5zarr.errors import SourceError
 from h5zarr.hierarchy import TO_THE_END
 from h5zarr.io.fetch_policy import FetchPolicy
+from h5zarr.io.grammar import is_chain, protocol_of, split_chain
 from h5zarr.io.held_ranges import HeldRanges
 from h5zarr.io.ranges import Column, RangeReader, open_ranges
 from h5zarr.io.source import Identity
@@ -84,11 +85,6 @@ def sized(nbytes: Column, reader: RangeReader) -> Column:
     return np.where(unknown, reader.nbytes, nbytes) if unknown.any() else nbytes
 
 
-def protocol_of(url: str) -> str:
-    """Return the protocol of a URL; "file" for paths."""
-    return url.partition("://")[0] if "://" in url else "file"
-
-
 def options_for(url: str, storage_options: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the storage options for one file: all of them, or those under its protocol.
 
@@ -101,8 +97,8 @@ def options_for(url: str, storage_options: Mapping[str, Any]) -> Mapping[str, An
 
     if not set(storage_options) <= set(available_protocols()):
         return storage_options
-    if "::" in url:
-        links = {link.partition("://")[0] for link in url.split("::")}
+    if is_chain(url):
+        links = {link.partition("://")[0] for link in split_chain(url)}
         return {protocol: options for protocol, options in storage_options.items() if protocol in links}
     found: Mapping[str, Any] = storage_options.get(protocol_of(url), {})
     return found

@@ -18,6 +18,7 @@ from h5zarr.refs.own_lines import decode_own_lines
 from h5zarr.refs.provenance import Provenance
 
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+_SINGLE = re.compile(r"\{(\w+)\}")
 _CODE = re.compile(r"\{[{%#]")
 _OURS = "h5zarr"
 
@@ -86,8 +87,13 @@ def _fill_in(entries: dict[str, Json], templates: Json) -> None:
 
 def _replace(key: str, url: str, templates: Mapping[str, str]) -> str:
     """Return `url` with the texts of templates in the place of their names."""
-    if _CODE.search(_PLACE.sub("", url)):
+    rest = _PLACE.sub("\0", url)
+    if _CODE.search(rest) or "{\0" in rest or "\0}" in rest:
         raise NotExpanded(f"{key}: the URL has code in it")
+    if rest != url and any(name in templates for name in _SINGLE.findall(rest)):
+        raise NotExpanded(
+            f"{key}: the URL has a template's name in single braces, which readers understand differently"
+        )
     unknown = [name for name in _PLACE.findall(url) if name not in templates]
     if unknown:
         raise MalformedFile(f'{key}: there is no template "{unknown[0]}"')

@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hierarchy import Manifest
-from h5zarr.io.url import display_url
 from h5zarr.refs.chunk_entries import Index, Run
 from h5zarr.refs.provenance import Provenance
 
@@ -66,7 +65,7 @@ def arrange_urls(urls: Iterable[str], provenance: Provenance | None) -> tuple[tu
     numbers: dict[str, int] = {}
     others = []
     for url in urls:
-        if places := free.get(display_url(url)):
+        if places := free.get(url):
             numbers[url] = places.pop(0)
         else:
             others.append(url)

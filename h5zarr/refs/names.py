@@ -10,7 +10,11 @@ from dataclasses import replace
 
 from h5zarr.errors import Problem, Unrepresentable
 from h5zarr.hierarchy import Hierarchy
+from h5zarr.io.grammar import grammar_of, is_chain, protocol_of, split_query
+from h5zarr.io.quoting import is_rewritten
 from h5zarr.io.url import display_url
+
+URL_KIND = "url"
 
 
 def leave_out_unreadable(hierarchy: Hierarchy) -> tuple[Hierarchy, tuple[Problem, ...]]:
@@ -43,13 +47,36 @@ def check_urls(urls: tuple[str, ...]) -> tuple[Problem, ...]:
     """Return a problem for each URL that readers of references do not follow by themselves."""
     problems = []
     for url in urls:
-        if "::" in url:
+        if is_chain(url):
             what = "readers of references do not follow a chain of URLs"
             remedy = "Unpack the file, and translate it where it then is."
-            problems.append(Problem(display_url(url), Unrepresentable.kind, what, remedy))
-    protocols = {url.partition("://")[0] if "://" in url else "file" for url in urls}
+            problems.append(Problem(display_url(url), URL_KIND, what, remedy))
+    protocols = {protocol_of(url) for url in urls}
     if len(protocols) > 1:
         what = f"the references need {len(protocols)} protocols ({', '.join(sorted(protocols))}), and readers open one"
         remedy = "Name the file systems when opening: fs={protocol: options, ...} in the storage options."
-        problems.append(Problem("/", Unrepresentable.kind, what, remedy))
+        problems.append(Problem("/", URL_KIND, what, remedy))
     return tuple(problems)
+
+
+def check_readers(urls: tuple[str, ...]) -> tuple[Problem, ...]:
+    """Return a warning for each URL that readers of references follow only with an option: fsspec's would silently read
+    another version of the object without it, or ask the server for another URL. `engine="h5zarr"` needs no option.
+    """
+    warnings = []
+    for url in urls:
+        if is_chain(url):
+            continue
+        if grammar_of(url).is_version and split_query(url)[1]:
+            what = "readers other than h5zarr take the newest version of this object, whatever version the URL names"
+            warnings.append(Problem(display_url(url), URL_KIND, what, _opened_with("version_aware")))
+        elif is_rewritten(url):
+            what = (
+                "readers other than h5zarr undo some of the escapes in this URL, and the server may not know the result"
+            )
+            warnings.append(Problem(display_url(url), URL_KIND, what, _opened_with("encoded")))
+    return tuple(warnings)
+
+
+def _opened_with(option: str) -> str:
+    return f'Have it opened with {option}=True: remote_options={{"{option}": True, ...}} in the storage options.'

@@ -17,6 +17,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO
 
 from h5zarr.errors import OutputError
+from h5zarr.io.grammar import is_chain
+from h5zarr.io.quoting import settle_url
+from h5zarr.io.reference_url import reference_url
 from h5zarr.io.url import display_url, find_local_path
 from h5zarr.refs.compression import Compressor, find_compressor
 from h5zarr.refs.container import Sink
@@ -56,7 +59,7 @@ def check_output(target: str | os.PathLike[str], source: str) -> None:
     text = os.fspath(target)
     ours, theirs = find_local_path(text), find_local_path(source)
     if ours is None or theirs is None:
-        is_same = text == source
+        is_same = ours is theirs and reference_url(text) == reference_url(source)
     else:
         is_same = text != "-" and os.path.exists(ours) and os.path.exists(theirs) and os.path.samefile(ours, theirs)
     if is_same:
@@ -74,8 +77,13 @@ def open_output(target: str | os.PathLike[str], storage_options: Mapping[str, An
     """
     text = os.fspath(target)
     shown = "standard output" if text == "-" else display_url(text)
-    compressor = find_compressor(shown)
     path = find_local_path(text)
+    if "::" in text and (path is not None or not is_chain(text)):
+        what = 'readers of references take "::" in the name for the end of a link in a chain of URLs'
+        raise OutputError(shown, what, remedy="Give another name for the output.")
+    if path is not None and "\0" in path:
+        raise OutputError(shown, "this is no name of a file", remedy="Give another name for the output.")
+    compressor = find_compressor(shown if path is None else path)
     if text == "-":
         opened = _standard_output(shown)
     elif path is None:
@@ -156,9 +164,11 @@ def _remote_file(url: str, storage_options: Mapping[str, Any], shown: str) -> It
 
 def _find_filesystem(url: str, storage_options: Mapping[str, Any], shown: str) -> tuple[Any, str]:
     """Return the file system of `url`, and the path in it."""
-    import fsspec  # takes longer to import than a small file takes to translate
+    settled = settle_url(url)
+    # Not at the top: fsspec takes longer to import than a small file takes to translate.
+    from h5zarr.io.filesystems import shared_filesystem
 
-    filesystem, path = _or_output_error(lambda: fsspec.url_to_fs(url, **storage_options), shown)
+    filesystem, path = _or_output_error(lambda: shared_filesystem(settled, storage_options), shown)
     return filesystem, path
 
 

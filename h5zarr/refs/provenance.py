@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 
 from h5zarr.errors import MalformedFile, Problem
 from h5zarr.hierarchy import Json
+from h5zarr.io.reference_url import hide_secrets
 from h5zarr.io.source import Identity
-from h5zarr.io.url import display_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _encode_source(source: SourceState) -> Json:
         "mtime": identity.mtime,
         "version": identity.version,
     }
-    return {"url": display_url(source.url), **{name: value for name, value in known.items() if value is not None}}
+    return {"url": hide_secrets(source.url), **{name: value for name, value in known.items() if value is not None}}
 
 
 def _decode_problem(value: Json) -> Problem:

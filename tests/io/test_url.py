@@ -24,6 +24,13 @@ from h5zarr.io.url import display_url, find_local_path
         ("abfs://container@account.dfs.core.windows.net/a.h5", "abfs://container@account.dfs.core.windows.net/a.h5"),
         ("abfs://user:secret@host/a.h5", "abfs://host/a.h5"),
         ("s3://arn:aws:s3:eu-west-1:12:accesspoint/a/b@1.h5", "s3://arn:aws:s3:eu-west-1:12:accesspoint/a/b@1.h5"),
+        ("memory://me@host.h5", "memory://me@host.h5"),
+        ("memory://me:secret@host.h5", "memory://host.h5"),
+        ("s3://bucket/a?b.h5", "s3://bucket/a?b.h5"),
+        ("s3://bucket/a?b.h5?versionId=7&x=secret", "s3://bucket/a?b.h5?versionId=7"),
+        ("s3://bucket/a.h5?X-Amz-Signature=secret", "s3://bucket/a.h5"),
+        ("https://host/a#token=secret", "https://host/a"),
+        ("/dir/a?b#c@d::e.h5", "/dir/a?b#c@d::e.h5"),
     ],
 )
 def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:

@@ -258,12 +258,19 @@ def test_braces_mean_themselves_without_templates() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["{{f(c='x')}}", "{{u|upper}}", "{% if u %}a{% endif %}", "{{u}}{# x #}", "{{", "{{a.b}}"]
+    "url",
+    ["{{f(c='x')}}", "{{u|upper}}", "{% if u %}a{% endif %}", "{{u}}{# x #}", "{{", "{{a.b}}", "{{{u}}}", "{{u}}}"],
 )
 def test_code_in_urls_is_refused(url: str) -> None:
     with pytest.raises(Unsupported, match=r"^refs.json: v/c/0/0: the URL has code") as caught:
         with_templates(url, u="a")
     assert "Expand" in caught.value.remedy
+
+
+def test_single_braces_that_some_readers_take_for_a_template_are_refused() -> None:
+    with pytest.raises(Unsupported, match="single braces"):
+        with_templates("s3://{u}/{{n}}", u="a", n="7")
+    assert with_templates("s3://{u}/n", u="a").hierarchy.urls == ("s3://{u}/n",)
 
 
 def test_templates_that_are_code_are_refused_and_so_are_generators() -> None:
