@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from h5zarr.encode.options import Inlining
     from h5zarr.errors import H5ZarrError, SourceChanged
     from h5zarr.io.fetch_policy import FetchPolicy
+    from h5zarr.io.policy import ReadPolicy
+    from h5zarr.many import Outcome, translate_many
     from h5zarr.scanning import scan
     from h5zarr.selecting import Selection
     from h5zarr.store import open_store
@@ -19,6 +21,8 @@ __all__ = [
     "H5ZarrError",
     "Inlining",
     "Options",
+    "Outcome",
+    "ReadPolicy",
     "Selection",
     "SourceChanged",
     "Translation",
@@ -26,18 +30,22 @@ __all__ = [
     "open_store",
     "scan",
     "translate",
+    "translate_many",
 ]
 _HOMES = {
     "FetchPolicy": "h5zarr.io.fetch_policy",
     "H5ZarrError": "h5zarr.errors",
     "Inlining": "h5zarr.encode.options",
     "Options": "h5zarr.translating",
+    "Outcome": "h5zarr.many",
+    "ReadPolicy": "h5zarr.io.policy",
     "Selection": "h5zarr.selecting",
     "SourceChanged": "h5zarr.errors",
     "Translation": "h5zarr.translating",
     "open_store": "h5zarr.store",
     "scan": "h5zarr.scanning",
     "translate": "h5zarr.translating",
+    "translate_many": "h5zarr.many",
 }
 
 

@@ -31,6 +31,7 @@ ROOMS = (
     "related",
     "selecting",
     "translating",
+    "many",
     "virtualizarr",
     "kerchunk",
     "read",

@@ -6,7 +6,10 @@ import argparse
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from h5zarr.io.policy import ReadPolicy
 
 DONE, DONE_WITH_PROBLEMS, NOTHING = 0, 1, 2
 
@@ -34,6 +37,15 @@ def add_storage_options(parser: argparse.ArgumentParser | argparse._ArgumentGrou
         """'client_kwargs={"region_name": "eu-west-1"}'; else it is text. May be repeated""",
     )
     parser.add_argument("--anon", action="store_true", help="read from the cloud without credentials")
+    parser.add_argument(
+        "--policy",
+        action="append",
+        default=[],
+        type=policy_option,
+        metavar="NAME=VALUE",
+        help="how to read from far away, where the defaults do not fit: timeout_seconds=120, attempts=5, "
+        "concurrency=16 and others. Latency and bandwidth are measured, unless they are given. May be repeated",
+    )
 
 
 def source_options(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -41,6 +53,15 @@ def source_options(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
     from h5zarr.io.anonymous import anonymous_options
 
     return {**(anonymous_options(url) if arguments.anon else {}), **dict(arguments.storage_option)}
+
+
+def source_policy(arguments: argparse.Namespace) -> ReadPolicy | None:
+    """Return the policy that the user chose; None where that is the usual one."""
+    if not arguments.policy:
+        return None
+    from h5zarr.io.policy import ReadPolicy
+
+    return ReadPolicy(**dict(arguments.policy))
 
 
 def complain(url: str, message: str, remedy: str = "") -> int:
@@ -86,6 +107,25 @@ def storage_option(text: str) -> tuple[str, Any]:
         return key, value
     # A key of digits only is still a key, and 1e5 may be a password.
     return key, value if _TEXT.search(key) and isinstance(found, int | float) else found
+
+
+def policy_option(text: str) -> tuple[str, float]:
+    """Return the name and the value of a field of the policy."""
+    from dataclasses import fields
+
+    from h5zarr.io.policy import ReadPolicy
+
+    name, _, value = text.partition("=")
+    kinds = {field.name: int if field.type == "int" else float for field in fields(ReadPolicy)}
+    if name not in kinds:
+        raise argparse.ArgumentTypeError(f"there is no {name!r}; there are {', '.join(kinds)}")
+    try:
+        number = kinds[name](value)
+        ReadPolicy(**{name: number})  # type: ignore[arg-type]  # each field has its own type
+    except ValueError as error:
+        what = str(error) if value and str(error).startswith(name) else f"{name}={value}: a number is wanted"
+        raise argparse.ArgumentTypeError(what) from None
+    return name, number
 
 
 def _complaint(error: ValueError) -> str:

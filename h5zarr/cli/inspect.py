@@ -14,6 +14,7 @@ from h5zarr.cli.common import (
     add_storage_options,
     complain,
     source_options,
+    source_policy,
     write_lines,
 )
 
@@ -77,7 +78,8 @@ def inspect(arguments: argparse.Namespace) -> int:
     from h5zarr.scanning import scan_any
 
     try:
-        with open_source(arguments.url, source_options(arguments.url, arguments)) as source:
+        options, policy = source_options(arguments.url, arguments), source_policy(arguments)
+        with open_source(arguments.url, options, policy) as source:
             file = scan_any(source)
             nbytes, log = source.nbytes, source.log
     except H5ZarrError as error:

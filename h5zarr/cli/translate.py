@@ -14,6 +14,7 @@ from h5zarr.cli.common import (
     add_storage_options,
     complain,
     source_options,
+    source_policy,
     storage_option,
     tell,
 )
@@ -122,6 +123,7 @@ def translate(arguments: argparse.Namespace) -> int:
                 arguments.out,
                 storage_options=source_options(source, arguments),
                 output_options=dict(arguments.output_option),
+                policy=source_policy(arguments),
                 options=_options(arguments),
                 on_open=progress.watch,
             )

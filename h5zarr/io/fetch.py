@@ -13,6 +13,7 @@ from h5zarr.io.answers import Answer, ask_range
 from h5zarr.io.failure import FetchError, ShortBody, may_pass, was_repeated
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.sharing import sharing
 from h5zarr.io.span import Span
 
 _FIRST_PAUSE_SECONDS = 0.1
@@ -92,7 +93,8 @@ async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: R
     """Return the body for `span`, asking again after failures that may pass. It is not shorter than the span."""
 
     async def ask() -> bytes:
-        async with asyncio.timeout(policy.timeout_seconds):
+        # To wait for others is no failure of the server's, so the time runs from here on.
+        async with sharing().requests(), asyncio.timeout(policy.timeout_seconds):
             answer = await ask_range(filesystem, path, span)
         log.nbytes += len(answer.body)
         look(answer)

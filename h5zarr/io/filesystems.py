@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import fsspec  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.io.grammar import grammar_of, is_chain, protocol_of, split_chain, split_query
+from h5zarr.io.sharing import MOST_REQUESTS
 
 _lock = threading.Lock()
 _filesystems: WeakValueDictionary[Any, Any] = WeakValueDictionary()
@@ -70,7 +71,7 @@ def complete_options(url: str, storage_options: Mapping[str, Any] | None) -> dic
     if len(links) == 1:
         if grammar_of(url).is_quoted:
             options["headers"] = {"Accept-Encoding": "identity", **options.get("headers", {})}
-        return options | _options_in(url)
+        return _with_connections(protocol_of(url), options) | _options_in(url)
     for link in links:
         if needed := _options_in(link):
             options[protocol_of(link)] = {**options.get(protocol_of(link), {}), **needed}
@@ -83,6 +84,14 @@ def _options_in(link: str) -> dict[str, Any]:
     if grammar.is_quoted:
         return {"encoded": True}
     return {"version_aware": True} if grammar.is_version and split_query(link)[1] else {}
+
+
+def _with_connections(protocol: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return options with which as many requests are under way as may be: botocore opens 10 connections by itself."""
+    if protocol not in ("s3", "s3a"):
+        return options
+    stated = options.get("config_kwargs", fsspec.config.conf.get(protocol, {}).get("config_kwargs", {}))
+    return {**options, "config_kwargs": {"max_pool_connections": MOST_REQUESTS, **stated}}
 
 
 def _forget() -> None:

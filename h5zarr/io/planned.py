@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,7 @@ from h5zarr.io.pace import PaceMeter
 from h5zarr.io.plan import Ranges, plan_fetches, subtract_ranges, total_nbytes, unite_ranges
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.read_ahead import ReadAhead
+from h5zarr.io.sharing import sharing
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Hints, Partial
@@ -58,6 +60,7 @@ class PlannedSource(ABC):
         self.identity = identity
         self.nbytes = identity.nbytes
         self._opened = True
+        sharing().join(self)
 
     def read_many(self, spans: Sequence[Span]) -> list[memoryview]:
         """Return one buffer for each span, in their order. One round, or none if every byte is cached."""
@@ -69,8 +72,13 @@ class PlannedSource(ABC):
             self._fetch(self._plan(lacking))
             self._begun = True
         buffers = self._cache.take(wanted)
-        self._cache.trim(self._policy.cache_nbytes)
+        self._cache.trim(self._cache_nbytes)
         return buffers
+
+    @property
+    def _cache_nbytes(self) -> int:
+        """What may be kept between rounds, of what all sources together may keep."""
+        return sharing().cache_nbytes(self._policy.cache_nbytes)
 
     def peek(self, spans: Sequence[Span]) -> list[memoryview] | Partial | None:
         """Return the buffers that are cached, None in the place of others; None for all where no buffer is."""
@@ -108,6 +116,7 @@ class PlannedSource(ABC):
         """Forget what is cached. What was opened to read it belongs to the transport."""
         self._opened = False
         self._cache.clear()
+        sharing().leave(self)
 
     def __enter__(self) -> Self:
         return self
@@ -143,7 +152,7 @@ class PlannedSource(ABC):
             lacking = unite_ranges(np.concatenate((lacking, hinted)))
             self._hints = self._hints[:0]
         credit = self._ahead.credit(policy.ahead_per_use)
-        limits = policy.limits(pace, asked, credit, is_paged=self._is_paged)
+        limits = replace(policy, cache_nbytes=self._cache_nbytes).limits(pace, asked, credit, is_paged=self._is_paged)
         lacking = subtract_ranges(unite_ranges(self._extend_first(lacking)), held)
         fetches = plan_fetches(lacking, held, self.nbytes, limits)
         self._ahead.spent_nbytes += total_nbytes(fetches) - asked
@@ -160,7 +169,8 @@ class PlannedSource(ABC):
         spans = [Span(address, end - address) for address, end in fetches.tolist()]
         self.log.rounds += 1
         started = time.perf_counter()
-        bodies = or_source_error(self.url, self._policy.timeout_seconds, lambda: self._request(spans))
+        with sharing().under_way.reserve(total_nbytes(fetches)):
+            bodies = or_source_error(self.url, self._policy.timeout_seconds, lambda: self._request(spans))
         seconds = time.perf_counter() - started - self._meter.pace.latency_seconds
         self._meter.note_bytes(sum(map(len, bodies)), seconds)
         for span, body in zip(spans, bodies, strict=True):
@@ -176,7 +186,7 @@ class PlannedSource(ABC):
                 "The file may have changed while it was read; try again, or compare its size with the original.",
             )
             raise source_error(self.url, failure, span)
-        if self.nbytes > self._policy.cache_nbytes:
+        if self.nbytes > self._cache_nbytes:
             raise source_error(self.url, ignores_ranges(self.nbytes), span)
         self._cache.clear()
         self._cache.add(np.array([[0, self.nbytes]]), [body])

@@ -91,6 +91,18 @@ def test_one_request_opens_an_object_and_tells_what_it_is(cloud: Cloud, server: 
 
 
 @every_cloud
+def test_as_many_requests_are_under_way_as_the_policy_says(cloud: Cloud, server: RangeServer, body: bytes) -> None:
+    server.latency = 0.1
+    try:
+        with open_source(cloud.url, cloud.options(server), replace(SMALL, concurrency=40)) as source:
+            spans = [Span(number * 100 + 1000, 10) for number in range(40)]
+            assert [bytes(one) for one in source.read_many(spans)] == [body[span.address : span.end] for span in spans]
+    finally:
+        server.latency = 0
+    assert server.counts.max_in_flight > 20
+
+
+@every_cloud
 def test_an_object_that_is_replaced_in_mid_scan_is_noticed(cloud: Cloud, server: RangeServer) -> None:
     with open_source(cloud.url, cloud.options(server), SMALL) as source:
         source.read_many([Span(0, 8)])
