@@ -1,0 +1,77 @@
+"""How many rounds, requests and bytes a translation takes from far away, exactly, for every sample.
+
+`remote_rounds.json` has them. A change of the parser or of the plan may change it, on purpose: run this module with
+`python -m tests.test_remote_rounds` to write it anew, and look at the difference.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from h5zarr.errors import H5ZarrError
+from h5zarr.io.policy import ReadPolicy
+from h5zarr.translating import translate
+from tests.collections_of_files import sample_files
+from tests.servers import RangeServer
+
+EXPECTED = Path(__file__).with_name("remote_rounds.json")
+# Samples are small, so they get a network in which that is much: a round trip is worth 4 kB, a request 200 bytes.
+SLOW = ReadPolicy(
+    latency_seconds=0.02,
+    bytes_per_second=200e3,
+    request_seconds=0.001,
+    whole_seconds=0,
+    whole_round_trips=2,
+    block_nbytes=1024,
+    first_read_nbytes=2048,
+)
+LARGE = [path for path in sample_files() if path.stat().st_size > 16_000]
+
+
+def measure(path: Path) -> list[int] | str:
+    """Return rounds, requests and bytes; or why there are none."""
+    fsspec.filesystem("memory").pipe("/sample", path.read_bytes())
+    try:
+        log = translate("memory://sample", policy=SLOW).log
+    except H5ZarrError as error:
+        return error.kind
+    return [log.rounds, log.requests, log.nbytes]
+
+
+@pytest.mark.parametrize("path", LARGE, ids=lambda path: path.name)
+def test_a_translation_takes_exactly_the_expected_rounds_requests_and_bytes(path: Path) -> None:
+    assert measure(path) == json.loads(EXPECTED.read_text())[path.name]
+
+
+def test_the_expected_files_are_those_of_the_samples() -> None:
+    assert sorted(json.loads(EXPECTED.read_text())) == sorted(path.name for path in LARGE)
+
+
+@pytest.mark.parametrize("path", LARGE[::5], ids=lambda path: path.name)
+def test_a_server_counts_the_same(path: Path) -> None:
+    with RangeServer({"/sample": path.read_bytes()}) as server:
+        log = translate(server.url("/sample"), policy=SLOW).log
+        assert (log.requests, log.nbytes) == (len(server.counts.gets), server.counts.nbytes)
+        assert server.counts.heads == 0
+    expected = json.loads(EXPECTED.read_text())[path.name]
+    # The beginning comes by itself, since it tells the size.
+    assert log.rounds - expected[0] in (0, 1)
+    assert log.requests - expected[1] in (0, 1)
+
+
+@pytest.mark.parametrize("path", sample_files()[::7], ids=lambda path: path.name)
+def test_a_sample_takes_one_request_in_a_usual_network(path: Path) -> None:
+    with RangeServer({"/sample": path.read_bytes()}) as server:
+        translate(server.url("/sample"), policy=ReadPolicy(latency_seconds=0.03, bytes_per_second=100e6))
+        assert server.counts.gets[0] == (0, path.stat().st_size - 1)
+        assert server.counts.urls.count("/sample") == 1  # some name other files, which are not there
+
+
+if __name__ == "__main__":
+    found = {path.name: measure(path) for path in LARGE}
+    lines = [f"{json.dumps(name)}: {json.dumps(figures)}" for name, figures in found.items()]
+    EXPECTED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
