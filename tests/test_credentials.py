@@ -151,9 +151,9 @@ def test_user_and_password_in_a_url_are_sent(server: RangeServer) -> None:
 def test_a_bucket_that_is_missing_is_not_a_missing_file() -> None:
     pytest.importorskip("moto.server")
     with s3_server() as options:
-        s3fs.S3FileSystem(**options).mkdir("bucket")
+        s3fs.S3FileSystem(**options).mkdir("with-no-file")  # all servers of a process have the same buckets
         with pytest.raises(SourceGone, match="there is no such file"):
-            open_source("s3://bucket/no.h5", options)
+            open_source("s3://with-no-file/no.h5", options)
         with pytest.raises(SourceGone, match="there is no such bucket or container") as caught:
             open_source("s3://no-bucket/no.h5", options)
         assert "endpoint_url" in caught.value.remedy
