@@ -18,7 +18,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -120,10 +120,11 @@ class RangeServer:
         response.headers["ETag"] = f'"{nbytes:x}-{path.stat().st_mtime_ns:x}"'
         if partial:
             response.headers["Content-Range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{nbytes}"
-        await response.prepare(request)
-        if request.method != "HEAD":
-            await self._send(response, path, wanted)
-        await response.write_eof()
+        with suppress(ConnectionError):  # whoever asked may have been stopped
+            await response.prepare(request)
+            if request.method != "HEAD":
+                await self._send(response, path, wanted)
+            await response.write_eof()
         return response
 
     async def _send(self, response: web.StreamResponse, path: Path, wanted: range) -> None:

@@ -135,11 +135,11 @@ def compare(
 def main() -> None:
     arguments = _parse()
     networks = [Network(*map(float, one.split(":"))) for one in arguments.networks.split(",") if one] or NETWORKS
-    tools = ["h5zarr", *(tool for tool in TOOLS if tool != "h5zarr" and _is_chosen(tool, arguments.tools))]
+    tools = ["h5zarr", *(tool for tool in TOOLS if tool != "h5zarr" and is_chosen(tool, arguments.tools))]
     print_machine()
     rows, missed = [], []
     with serving(arguments.directory, latency=0, bandwidth=1e9) as server:
-        for name in [name for name in MAKERS if _is_chosen(name, arguments.files)]:
+        for name in [name for name in MAKERS if is_chosen(name, arguments.files)]:
             path = MAKERS[name](arguments.directory)
             case = Case(f"{name}, {path.stat().st_size / 1e6:.0f} MB", path, of_h5py(path))
             for network in networks:
@@ -161,7 +161,8 @@ def main() -> None:
         print("No bar is missed.")
 
 
-def _is_chosen(name: str, chosen: str) -> bool:
+def is_chosen(name: str, chosen: str) -> bool:
+    """Whether a name begins with one of those that were chosen, or none was."""
     return not chosen or any(name.startswith(one) for one in chosen.split(","))
 
 

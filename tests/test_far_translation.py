@@ -1,0 +1,69 @@
+"""However a file is read, in whatever pieces and rounds, its translation is the same."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from h5zarr.errors import H5ZarrError, Problem
+from h5zarr.io.file_object import FileObjectSource
+from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.source import Source, open_source
+from h5zarr.translating import Options, translate_source
+from tests.collections_of_files import (
+    SAMPLES,
+    SHARED,
+    classic_samples,
+    parameters,
+    sample_files,
+    shared_classic_files,
+    shared_files,
+)
+from tests.io.policies import EXACT
+from tests.roundtrip.reading import written
+
+COLLECTIONS = [
+    *parameters(sample_files() + classic_samples(), SAMPLES),
+    *parameters(shared_files("corpus") + shared_classic_files("corpus"), SHARED / "corpus"),
+    *parameters(shared_files("traps") + shared_classic_files("traps"), SHARED / "traps"),
+]
+
+
+def any_policy(seed: str) -> ReadPolicy:
+    """Return a policy in which anything may be small, large or zero."""
+    chance = random.Random(seed)
+    return ReadPolicy(
+        latency_seconds=chance.choice([0, 1e-4, 0.03]),
+        bytes_per_second=chance.choice([1e4, 1e6, 1e8]),
+        request_seconds=chance.choice([0, 1e-4, 1e-3]),
+        whole_seconds=0,
+        whole_round_trips=chance.choice([0, 2]),
+        ahead_round_trips=chance.choice([0, 0.5, 2]),
+        ahead_share=chance.choice([0, 1]),
+        ahead_per_use=chance.choice([0, 1, 16]),
+        block_nbytes=chance.choice([1, 64, 4096]),
+        first_read_nbytes=chance.choice([0, 1, 300, 5000]),
+        request_nbytes=chance.choice([7, 1000, 1 << 20]),
+        cache_nbytes=chance.choice([0, 3000, 1 << 20]),
+    )
+
+
+def outcome(source: Source, path: Path) -> tuple[list[bytes], tuple[Problem, ...]] | str:
+    """Return the references but for the lines that say when and by whom, and what is left out; or the error."""
+    try:
+        with source:
+            made = translate_source(source, str(path), Options())
+    except H5ZarrError as error:
+        return str(error)
+    return written(made).split(b"\n")[2:], made.problems
+
+
+@pytest.mark.parametrize("path", COLLECTIONS)
+def test_a_file_is_the_same_from_far_away(path: Path) -> None:
+    expected = outcome(open_source(str(path)), path)
+    for policy in (replace(EXACT, cache_nbytes=0), any_policy(path.name), any_policy(path.name[::-1])):
+        with path.open("rb") as file:
+            assert outcome(FileObjectSource(file, url=str(path), policy=policy), path) == expected, policy
