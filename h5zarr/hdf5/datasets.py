@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from h5zarr.errors import MalformedFile
-from h5zarr.hdf5.chunks.btree1 import read_btree1
-from h5zarr.hdf5.chunks.btree2 import read_btree2
-from h5zarr.hdf5.chunks.extensible_array import read_extensible_array
-from h5zarr.hdf5.chunks.fixed_array import read_fixed_array
-from h5zarr.hdf5.chunks.single import implicit_chunks, single_chunk
-from h5zarr.hdf5.chunks.table import ChunkGrid, chunk_grid, empty_table, finish_table
+from h5zarr.hdf5.chunks.index import EarlyIndex, find_grid, read_index
+from h5zarr.hdf5.chunks.table import finish_table
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datatype import Datatype
 from h5zarr.hdf5.header import Message, ObjectHeader
@@ -25,7 +21,6 @@ from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.messages.layout import ChunkIndexMessage, LayoutMessage, VirtualMessage, decode_layout
 from h5zarr.hdf5.model import (
     ChunkedLayout,
-    ChunkTable,
     ContiguousLayout,
     Dataset,
     Dataspace,
@@ -33,7 +28,6 @@ from h5zarr.hdf5.model import (
     ExternalSegment,
     FillValue,
     Filter,
-    IndexKind,
     Layout,
 )
 from h5zarr.hdf5.sizes import Sizes
@@ -44,12 +38,14 @@ from h5zarr.io.steps import Hints, Step
 T = TypeVar("T")
 _HINT_NBYTES = 64 * 1024
 _HINT_CHUNKS = 16
-_INDEX_READERS: dict[IndexKind, Callable[[int, ChunkGrid, Sizes], Step[ChunkTable]]] = {
-    IndexKind.BTREE_V1: read_btree1,
-    IndexKind.FIXED_ARRAY: read_fixed_array,
-    IndexKind.EXTENSIBLE_ARRAY: read_extensible_array,
-    IndexKind.BTREE_V2: read_btree2,
-}
+
+
+class _Described(NamedTuple):
+    """What describes the elements of a dataset, wherever they are."""
+
+    datatype: Datatype
+    dataspace: Dataspace
+    filters: tuple[Filter, ...]
 
 
 def read_content(message: Message, context: Context) -> Step[bytes]:
@@ -82,8 +78,8 @@ def _read_datatype(header: ObjectHeader, context: Context) -> Step[tuple[Datatyp
     return decode_at(message, content, decode_datatype), content
 
 
-def read_dataset(header: ObjectHeader, context: Context) -> Step[Dataset]:
-    """Return the dataset with its chunk table, but without its attributes."""
+def read_dataset(header: ObjectHeader, context: Context, early: EarlyIndex | None = None) -> Step[Dataset]:
+    """Return the dataset with its chunk table, but without its attributes. `early` is an index that was read before."""
     sizes = context.sizes
     datatype, stated = yield from _read_datatype(header, context)
     message = _required(header, Kind.DATASPACE)
@@ -93,7 +89,7 @@ def read_dataset(header: ObjectHeader, context: Context) -> Step[Dataset]:
     if found := header.first(Kind.FILTERS):
         filters = decode_at(found, (yield from read_content(found, context)), decode_filters)
     fill = yield from _read_fill(header, datatype, context)
-    layout = yield from _read_layout(header, datatype, dataspace, filters, context)
+    layout = yield from _read_layout(header, _Described(datatype, dataspace, filters), context, early)
     if hints := _hint_values(layout, dataspace):
         yield hints
     return Dataset(
@@ -141,16 +137,15 @@ def _read_fill(header: ObjectHeader, datatype: Datatype, context: Context) -> St
     return fill
 
 
-def _read_layout(
-    header: ObjectHeader, datatype: Datatype, dataspace: Dataspace, filters: tuple[Filter, ...], context: Context
-) -> Step[Layout]:
+def _read_layout(header: ObjectHeader, dataset: _Described, context: Context, early: EarlyIndex | None) -> Step[Layout]:
+    datatype, dataspace, _ = dataset
     message = _required(header, Kind.LAYOUT)
     decoded: LayoutMessage = decode_at(message, message.content, lambda content: decode_layout(content, context.sizes))
     if isinstance(decoded, VirtualMessage):
         return (yield from read_virtual(decoded, context))
     if isinstance(decoded, ChunkIndexMessage):
         context.claim(decoded.address, header.address, "chunk index")
-        return (yield from _read_chunks(decoded, datatype, dataspace, filters, context.sizes, message.address))
+        return (yield from _read_chunks(decoded, message, dataset, context.sizes, early))
     if isinstance(decoded, ContiguousLayout):
         if external := header.first(Kind.EXTERNAL_FILES):
             return (yield from _read_external(external, context.sizes))
@@ -172,51 +167,22 @@ def _contiguous(stored: ContiguousLayout, datatype: Datatype, dataspace: Dataspa
 
 
 def _read_chunks(
-    message: ChunkIndexMessage,
-    datatype: Datatype,
-    dataspace: Dataspace,
-    filters: tuple[Filter, ...],
-    sizes: Sizes,
-    at: int,
+    message: ChunkIndexMessage, stored: Message, dataset: _Described, sizes: Sizes, early: EarlyIndex | None
 ) -> Step[ChunkedLayout]:
-    if len(message.chunk_shape) != dataspace.rank:
-        raise MalformedFile(f"chunks of shape {message.chunk_shape} for a dataset of rank {dataspace.rank}", at=at)
-    if message.element_nbytes != datatype.nbytes:
-        raise MalformedFile(
-            f"chunks of elements of {message.element_nbytes} bytes, the datatype has {datatype.nbytes}", at=at
-        )
-    max_shape = dataspace.max_shape
-    if message.kind is IndexKind.EXTENSIBLE_ARRAY:
-        # Such a dataset has an unlimited axis, which a file with short lengths shows as the largest extent.
-        largest = (1 << 8 * sizes.length_nbytes) - 1
-        max_shape = tuple(None if limit == largest else limit for limit in max_shape)
-    grid = chunk_grid(
-        dataspace.shape,
-        max_shape,
-        message.chunk_shape,
-        element_nbytes=datatype.nbytes,
-        filter_count=len(filters),
-        edge_chunks_unfiltered=message.edge_chunks_unfiltered,
-    )
-    if grid.chunk_nbytes >= 1 << 62:
-        raise MalformedFile(f"chunks of {grid.chunk_nbytes} bytes", at=at)
-    table = yield from _read_index(message, grid, sizes)
+    if message.element_nbytes != dataset.datatype.nbytes:
+        what = f"chunks of elements of {message.element_nbytes} bytes, the datatype has {dataset.datatype.nbytes}"
+        raise MalformedFile(what, at=stored.address)
+    grid = find_grid(message, dataset.dataspace, len(dataset.filters), sizes, stored.address)
+    if early is not None and early.fits(stored.content, grid):
+        table = early.table
+    else:
+        table = yield from read_index(message, grid, sizes)
     return ChunkedLayout(
         chunk_shape=message.chunk_shape,
         index_kind=message.kind,
         chunks=finish_table(table, grid, sizes),
         edge_chunks_unfiltered=message.edge_chunks_unfiltered,
     )
-
-
-def _read_index(message: ChunkIndexMessage, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]:
-    if message.address is None or 0 in grid.shape:
-        return empty_table(grid.rank)
-    if message.kind is IndexKind.SINGLE:
-        return single_chunk(message.address, grid, message.single_nbytes, message.single_mask, sizes)
-    if message.kind is IndexKind.IMPLICIT:
-        return implicit_chunks(message.address, grid, sizes)
-    return (yield from _INDEX_READERS[message.kind](message.address, grid, sizes))
 
 
 def _read_external(message: Message, sizes: Sizes) -> Step[ExternalLayout]:

@@ -1,36 +1,49 @@
-"""Reading a dataset before its header is complete.
+"""Reading a chunk index before the header of its dataset is complete.
 
 An object header grows by continuations, which hold most attributes and lie anywhere in the file, each to be found only
-through the one before. What describes the values is written first, and so stands in the first block. So the chunk index
-is read along with the continuations, instead of after the last of them.
+through the one before. Where the chunk index is, stands in the first block, as a rule. So the index is read along with
+the continuations, instead of after the last of them.
 """
 
 from __future__ import annotations
 
 from h5zarr.errors import H5ZarrError
+from h5zarr.hdf5.chunks.index import EarlyIndex, find_grid, read_index
 from h5zarr.hdf5.context import Context
-from h5zarr.hdf5.datasets import read_dataset
 from h5zarr.hdf5.guard import guarded
-from h5zarr.hdf5.header import HeaderBeginning, ObjectHeader
+from h5zarr.hdf5.header import HeaderBeginning, Message, ObjectHeader
+from h5zarr.hdf5.messages.dataspace import decode_dataspace
+from h5zarr.hdf5.messages.filters import decode_filters
 from h5zarr.hdf5.messages.kinds import Kind
-from h5zarr.hdf5.model import Dataset
+from h5zarr.hdf5.messages.layout import ChunkIndexMessage, decode_layout
 from h5zarr.io.steps import Step, attempt, both
 
-_NEEDED = frozenset((Kind.DATATYPE, Kind.DATASPACE, Kind.LAYOUT))
-_DECISIVE = _NEEDED | {Kind.FILTERS, Kind.FILL_VALUE, Kind.FILL_VALUE_OLD, Kind.EXTERNAL_FILES}
+
+def read_early(beginning: HeaderBeginning, context: Context) -> Step[tuple[ObjectHeader, EarlyIndex | None]]:
+    """Return the whole header, and the chunk index, where the first block says all that it takes to read it.
+
+    What is wrong with the index will be told when the dataset is read: perhaps it was too early.
+    """
+    reading = beginning.read_rest(context.sizes)
+    layout, dataspace = beginning.first(Kind.LAYOUT), beginning.first(Kind.DATASPACE)
+    if not beginning.continuations or layout is None or dataspace is None or dataspace.is_shared:
+        return (yield from reading), None
+    early = _read_early_index(layout, dataspace, beginning, context)
+    header, index = yield from both(reading, attempt(guarded(early)))
+    return header, None if isinstance(index, H5ZarrError) else index
 
 
-def read_early(beginning: HeaderBeginning, context: Context) -> Step[tuple[ObjectHeader, Dataset | None]]:
-    """Return the whole header, and the dataset, where the first block says all that it takes to read it."""
-    if not beginning.continuations:
-        return beginning.header(), None
-    known = beginning.header()
-    if not known.by_kind.keys() >= _NEEDED:
-        return (yield from beginning.read_rest(context.sizes)), None
-    header, dataset = yield from both(
-        beginning.read_rest(context.sizes), attempt(guarded(read_dataset(known, context)))
-    )
-    # A continuation may yet have said something: then this was another dataset, and so it is where it made no sense.
-    if isinstance(dataset, H5ZarrError) or any(known.of_kind(kind) != header.of_kind(kind) for kind in _DECISIVE):
-        return header, None
-    return header, dataset
+def _read_early_index(
+    layout: Message, dataspace: Message, beginning: HeaderBeginning, context: Context
+) -> Step[EarlyIndex | None]:
+    sizes = context.sizes
+    message = decode_layout(layout.content, sizes)
+    filters = beginning.first(Kind.FILTERS)
+    if not isinstance(message, ChunkIndexMessage) or (filters is not None and filters.is_shared):
+        return None
+    context.claim(message.address, beginning.address, "chunk index")
+    extent = decode_dataspace(dataspace.content, sizes.length_nbytes)
+    count = 0 if filters is None else len(decode_filters(filters.content))
+    grid = find_grid(message, extent, count, sizes, layout.address)
+    table = yield from read_index(message, grid, sizes)
+    return EarlyIndex(layout.content, message.kind, grid, table)

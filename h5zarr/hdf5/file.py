@@ -36,7 +36,7 @@ from h5zarr.hdf5.superblock import (
     read_superblock,
 )
 from h5zarr.io.span import Pages
-from h5zarr.io.steps import Crew, Hints, Step, at_once, attempt, both
+from h5zarr.io.steps import Crew, Hints, Step, attempt, both
 
 T = TypeVar("T")
 _FILE = "/"
@@ -141,7 +141,7 @@ class _Scan:
         if kinds & {Kind.SYMBOL_TABLE, Kind.LINK_INFO}:  # the library asks in this order, too
             return (yield from self._read_group(header))
         if Kind.LAYOUT in kinds:
-            reading = read_dataset(header, self.context) if early is None else at_once(early)
+            reading = read_dataset(header, self.context, early)
             attributes, dataset = yield from both(self._read_attributes(header), reading)
             return replace(dataset, attributes=attributes, notes=self._notes(header))
         if Kind.DATATYPE in kinds:

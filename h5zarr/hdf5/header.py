@@ -86,18 +86,18 @@ class _Block(NamedTuple):
 class HeaderBeginning:
     """The messages in the first block of a header, and where others are."""
 
-    __slots__ = ("_address", "_prefix", "_visits", "continuations", "messages")
+    __slots__ = ("_prefix", "_visits", "address", "continuations", "messages")
 
     def __init__(self, address: int, prefix: HeaderPrefix, visits: Visits) -> None:
-        self._address = address
+        self.address = address
         self._prefix = prefix
         self._visits = visits
         self.messages: list[Message] = []
         self.continuations: list[Span] = []
 
-    def header(self) -> ObjectHeader:
-        """Return the header with the messages that are known so far."""
-        return ObjectHeader(self._address, self.messages, self._prefix)
+    def first(self, kind: Kind) -> Message | None:
+        """Return the first message of a kind that is known so far."""
+        return next((message for message in self.messages if message.kind == kind), None)
 
     def read_rest(self, sizes: Sizes) -> Step[ObjectHeader]:
         """Return the whole header: one round for each generation of continuations."""
@@ -109,7 +109,7 @@ class HeaderBeginning:
                 _continued(span, bytes(buffer), version, has_order) for span, buffer in zip(spans, buffers, strict=True)
             ]
             self.take(blocks, sizes)
-        return self.header()
+        return ObjectHeader(self.address, self.messages, self._prefix)
 
     def take(self, blocks: list[_Block], sizes: Sizes) -> None:
         """Take in the messages of blocks, and where they say that others are."""

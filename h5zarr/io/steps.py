@@ -11,7 +11,8 @@ rounds are as many as the longest chain of fetches has links, and a file whose m
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from itertools import accumulate
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from h5zarr.errors import H5ZarrError
@@ -77,12 +78,6 @@ def run(step: Step[T], read_many: ReadMany, far: Far | None = None) -> T:
     except StopIteration as finished:
         result: T = finished.value
         return result
-
-
-def at_once(result: T) -> Step[T]:
-    """Return `result`: a step for what is known already."""
-    return result
-    yield  # which makes this a step
 
 
 def attempt(step: Step[T]) -> Step[T | H5ZarrError]:
@@ -153,19 +148,23 @@ def _join(requests: list[Sequence[Span]], hints: Hints, is_stuck: bool) -> Seque
     return Joint((span for wanted in requests for span in wanted), hints, is_stuck=is_stuck)
 
 
-def _share(buffers: Sequence[memoryview], requests: list[Sequence[Span]]) -> Iterator[Sequence[memoryview] | None]:
-    """Yield the answers to each of the requests that were joined; None where somebody cannot yet go on."""
-    is_partial = isinstance(buffers, Partial)
-    taken = 0
-    for wanted in requests:
-        share = buffers[taken : taken + len(wanted)]
-        taken += len(wanted)
-        if not is_partial or None not in share:
-            yield share
-        elif isinstance(wanted, Joint) and any(buffer is not None for buffer in share):
-            yield cast("Sequence[memoryview]", Partial(share))
-        else:
-            yield None
+def _share(buffers: Sequence[memoryview], requests: list[Sequence[Span]]) -> list[Sequence[memoryview] | None]:
+    """Return the answers to each of the requests that were joined; None where somebody cannot yet go on."""
+    if len(requests) == 1:
+        return [buffers]
+    ends = list(accumulate(map(len, requests)))
+    shares = [buffers[end - len(wanted) : end] for wanted, end in zip(requests, ends, strict=True)]
+    if not isinstance(buffers, Partial):
+        return cast("list[Sequence[memoryview] | None]", shares)
+    return [_partial_share(share, wanted) for share, wanted in zip(shares, requests, strict=True)]
+
+
+def _partial_share(share: Sequence[memoryview], wanted: Sequence[Span]) -> Sequence[memoryview] | None:
+    if None not in share:
+        return share
+    if isinstance(wanted, Joint) and any(buffer is not None for buffer in share):
+        return cast("Sequence[memoryview]", Partial(share))
+    return None
 
 
 def both(one: Step[T], other: Step[U]) -> Step[tuple[T, U]]:
