@@ -80,7 +80,8 @@ class RangeServer:
         return web.json_response(asdict(self.counts))
 
     async def _reset(self, request: web.Request) -> web.Response:
-        self.counts = Counts(in_flight=self.counts.in_flight)
+        # What is still under way was asked for by somebody who has been stopped.
+        self.counts = Counts()
         return web.json_response({})
 
     async def _set_network(self, request: web.Request) -> web.Response:

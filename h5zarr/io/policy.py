@@ -32,7 +32,7 @@ class ReadPolicy:
     concurrency: int = 96
     """How many requests are under way at once. Below the 100 connections that aiohttp opens."""
 
-    whole_round_trips: float = 6.0
+    whole_round_trips: float = 2.0
     """A file, or what is left of it, is read whole where that takes no longer than so many round trips."""
 
     whole_seconds: float = 0.1

@@ -27,20 +27,20 @@ def test_the_limits_follow_from_the_pace() -> None:
     limits = ReadPolicy().limits(Pace(0.03, 100e6), 1000, 0, is_paged=False)
     assert limits.gap_nbytes == 60_000  # what comes in the time of a request
     assert limits.ahead_nbytes == 1_500_000  # half a round trip
-    assert limits.whole_nbytes == 18_000_000  # six round trips
+    assert limits.whole_nbytes == 10_000_000  # 0.1 s, which is more than two round trips
 
 
 def test_a_round_trip_that_is_long_is_worth_more_bytes_and_a_slow_network_fewer() -> None:
     far = ReadPolicy().limits(Pace(0.15, 100e6), 1000, 0, is_paged=False)
-    assert (far.gap_nbytes, far.ahead_nbytes, far.whole_nbytes) == (156_250, 7_500_000, 90_000_000)
+    assert (far.gap_nbytes, far.ahead_nbytes, far.whole_nbytes) == (156_250, 7_500_000, 30_000_000)
     slow = ReadPolicy().limits(Pace(0.03, 10e6), 1000, 0, is_paged=False)
-    assert (slow.gap_nbytes, slow.ahead_nbytes, slow.whole_nbytes) == (6_000, 150_000, 1_800_000)
+    assert (slow.gap_nbytes, slow.ahead_nbytes, slow.whole_nbytes) == (6_000, 150_000, 1_000_000)
     near = ReadPolicy().limits(Pace(0.001, 100e6), 1000, 0, is_paged=False)
     assert (near.gap_nbytes, near.ahead_nbytes, near.whole_nbytes) == (60_000, 50_000, 10_000_000)
 
 
 def test_nothing_larger_than_the_cache_is_read_whole_nor_a_file_with_pages() -> None:
-    far = Pace(0.15, 1e9)
+    far = Pace(0.15, 10e9)
     assert ReadPolicy().limits(far, 1000, 0, is_paged=False).whole_nbytes == 128 * MIB
     assert ReadPolicy().limits(far, 1000, 0, is_paged=True).whole_nbytes == 0
 
