@@ -15,6 +15,7 @@ from h5zarr.encode.options import Inlining
 from h5zarr.encode.runs import CHUNK_NBYTES
 from h5zarr.errors import H5ZarrError, OutputError, Problem, ProblemWarning
 from h5zarr.hierarchy import ArrayNode, Hierarchy
+from h5zarr.icechunk.numbers import spell_out
 from h5zarr.icechunk.storage import check_place, is_icechunk
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
@@ -143,6 +144,8 @@ class Translation:
         if is_icechunk(out):
             from h5zarr.icechunk.writing import write_icechunk
 
+            for problem in spell_out(self.hierarchy)[1]:
+                warn(f"{problem}. {problem.remedy}", ProblemWarning, stacklevel=2)
             commit = commit or Commit()
             choices: dict[str, Any] = {"storage_options": storage_options, "source_options": source_options}
             choices |= {"branch": commit.branch, "message": commit.message}
@@ -185,6 +188,10 @@ def translate(
     if options.strict and translation.problems:
         raise ProblemsFound(translation.problems)
     if out is not None:
+        if is_icechunk(out):
+            hierarchy, warnings = spell_out(translation.hierarchy)
+            hierarchy = replace(hierarchy, warnings=hierarchy.warnings + warnings)
+            translation = replace(translation, hierarchy=hierarchy)
         translation.write(out, output_options, commit=commit, source_options=storage_options)
     return translation
 

@@ -16,6 +16,7 @@ from typing import Any
 from h5zarr.errors import H5ZarrError, OutputError
 from h5zarr.hierarchy import ArrayNode, Hierarchy
 from h5zarr.icechunk.locations import Located, locate_sources, prefixes_of
+from h5zarr.icechunk.numbers import spell_out
 from h5zarr.icechunk.references import set_references
 from h5zarr.icechunk.storage import Place, container_store, find_place, load_icechunk, open_storage
 from h5zarr.io.reference_url import hide_secrets
@@ -46,6 +47,7 @@ def write_icechunk(
     is what it was.
     """
     place = find_place(url)
+    hierarchy, _ = spell_out(hierarchy)
     located = locate_sources(hierarchy, provenance, place.shown)
     writer = _Writer(hierarchy, provenance, place, located, source_options or {})
     with _quiet(place), _opened(place, storage_options or {}) as repository:
