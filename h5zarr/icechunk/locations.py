@@ -1,8 +1,7 @@
 """What Icechunk calls the files that references lead to, and under which prefixes it may read them.
 
-A location is a URL. When Icechunk takes a reference it compares the location as it is written with the prefixes of the
-containers, and when it reads it compares the location without escapes. So a prefix has no character that must be
-escaped, and a location escapes no other.
+A location is a URL. When Icechunk takes a reference it compares the location, with all escapes, with the prefixes of
+the containers; when it reads it compares the location without them. So a prefix has no character that is ever escaped.
 """
 
 from __future__ import annotations
@@ -24,7 +23,8 @@ from h5zarr.io.url import display_url, find_local_path
 from h5zarr.refs.provenance import Provenance
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_TO_ESCAPE = re.compile(r"[%#?\\]")
+_LEGAL = "/-._~!$&'()*+,;=:@"
+_PLAIN = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@]*")
 _FRACTION = re.compile(r"\.\d+")
 _BUCKETS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
 _WEB = ("http", "https")
@@ -77,12 +77,12 @@ def _refuse(url: str) -> str:
     """Return why Icechunk cannot refer to a URL, or nothing."""
     if _CONTROL.search(url):
         return "there is a control character in the name"
+    if not _is_text(url):
+        return "the name is no UTF-8"
     path = find_local_path(url)
     if path is not None:
         above = _plain_directory(os.path.abspath(path))
-        return (
-            "" if above != "/" else "the file is in no directory whose name has none of the characters %, #, ? and \\"
-        )
+        return "" if above != "/" else "no directory above it has a plain name, of ASCII letters, digits and - . _ ~"
     if is_chain(url):
         return "it does not follow a chain of URLs"
     protocol = protocol_of(url)
@@ -107,14 +107,24 @@ def _locate(url: str) -> tuple[str, str]:
     return host + (name if grammar_of(url).is_quoted else _escape(name)), f"{host}/"
 
 
+def _is_text(url: str) -> bool:
+    try:
+        url.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _escape(path: str) -> str:
-    return _TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", path)
+    from urllib.parse import quote  # needed by few, and start-up time is paid by all
+
+    return quote(path, safe=_LEGAL)
 
 
 def _plain_directory(path: str) -> str:
-    """Return the directory of `path`, or the one above it whose name, and all before it, need no escapes."""
+    """Return the directory of `path`, or the nearest one above it whose name, and all before it, need no escapes."""
     names = path.split("/")[:-1]
-    odd = next((number for number, name in enumerate(names) if _TO_ESCAPE.search(name)), len(names))
+    odd = next((number for number, name in enumerate(names) if not _PLAIN.fullmatch(name)), len(names))
     return "/".join(names[:odd]) + "/"
 
 

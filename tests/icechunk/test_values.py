@@ -1,4 +1,4 @@
-"""Every file, through an Icechunk repository: each dataset has the values that h5py reads, or is named with the reason."""
+"""Every file, through an Icechunk repository: each dataset has the values that h5py reads, or is named."""
 
 from __future__ import annotations
 
