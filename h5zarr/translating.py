@@ -13,8 +13,9 @@ from h5zarr import __version__
 from h5zarr.encode.encode import Encoded, Encoding
 from h5zarr.encode.options import Inlining
 from h5zarr.encode.runs import CHUNK_NBYTES
-from h5zarr.errors import H5ZarrError, OutputError, Problem, ProblemWarning
+from h5zarr.errors import H5ZarrError, Problem, ProblemWarning
 from h5zarr.hierarchy import ArrayNode, Hierarchy
+from h5zarr.icechunk.commit import Commit, check_form
 from h5zarr.icechunk.numbers import spell_out
 from h5zarr.icechunk.storage import check_place, is_icechunk
 from h5zarr.io.log import RequestLog
@@ -22,7 +23,6 @@ from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Opener, Source, open_source
 from h5zarr.io.steps import Step, run
-from h5zarr.io.url import display_url
 from h5zarr.netcdf3.interpret import interpret_classic
 from h5zarr.netcdf3.model import ClassicFile
 from h5zarr.netcdf4.interpret import interpret_file
@@ -79,14 +79,6 @@ class Options:
             raise ValueError(f"zarr_format is {self.zarr_format}, but must be 2 or 3")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """How a snapshot gets into an Icechunk repository: onto which branch, and what is said of it."""
-
-    branch: str = "main"
-    message: str | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Translation:
     """The result: Zarr metadata and references, what is left out (`problems`) or not all that it was (`warnings`).
@@ -140,7 +132,7 @@ class Translation:
         snapshot. What is no secret of `source_options`, such as an endpoint, is kept there for readers.
         """
         provenance = replace(self.provenance, problems=self.problems)
-        _check_form(out, self.options, commit)
+        check_form(out, self.options.zarr_format, commit)
         if is_icechunk(out):
             from h5zarr.icechunk.writing import write_icechunk
 
@@ -178,7 +170,7 @@ def translate(
     options = options or Options()
     if out is not None:
         check_output(out, os.fspath(source))
-        _check_form(out, options, commit)
+        check_form(out, options.zarr_format, commit)
         if is_icechunk(out):
             check_place(os.fspath(out), output_options)
     with open_source(source, storage_options, policy) as opened:
@@ -194,16 +186,6 @@ def translate(
             translation = replace(translation, hierarchy=hierarchy)
         translation.write(out, output_options, commit=commit, source_options=storage_options)
     return translation
-
-
-def _check_form(out: str | os.PathLike[str], options: Options, commit: Commit | None) -> None:
-    """Raise OutputError where the container cannot be what the options want."""
-    if is_icechunk(out) and options.zarr_format != 3:
-        what = "an Icechunk repository holds Zarr version 3"
-        raise OutputError(display_url(os.fspath(out)), what, remedy="Do without --zarr-format 2.")
-    if not is_icechunk(out) and commit is not None:
-        what = "only an Icechunk repository has branches and messages"
-        raise OutputError(display_url(os.fspath(out)), what, remedy="Do without --branch and --message.")
 
 
 def translate_source(

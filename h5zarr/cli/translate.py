@@ -20,7 +20,8 @@ from h5zarr.cli.common import (
 )
 
 if TYPE_CHECKING:
-    from h5zarr.translating import Commit, Options
+    from h5zarr.icechunk.commit import Commit
+    from h5zarr.translating import Options
 
 HELP = """\
 Write Zarr metadata and references to the chunks of a file, so that zarr, xarray and dask read it as if it were Zarr.
@@ -202,7 +203,7 @@ def _options(arguments: argparse.Namespace) -> Options:
 
 
 def _commit(arguments: argparse.Namespace) -> Commit | None:
-    from h5zarr.translating import Commit
+    from h5zarr.icechunk.commit import Commit
 
     if arguments.branch is None and arguments.message is None:
         return None

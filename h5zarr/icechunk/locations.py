@@ -87,7 +87,7 @@ def _refuse(url: str) -> str:
         return "it does not follow a chain of URLs"
     protocol = protocol_of(url)
     if protocol not in (*_BUCKETS, *_WEB):
-        return f"it does not read from {protocol}://"
+        return f"h5zarr knows no container for {protocol}://"
     if split_query(url)[1]:
         return "it leaves out what stands behind the question mark"
     return "" if hide_secrets(url) == url else "there is a user or a password in the URL"
