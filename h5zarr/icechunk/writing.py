@@ -146,10 +146,8 @@ def _opened(place: Place, storage_options: Mapping[str, Any]) -> Iterator[Any]:
         return
     with _told(place):
         storage = open_storage(place, storage_options)
-        if place.directory is not None and not icechunk.Repository.exists(storage):
-            what = "there is a directory with something else in it"
-            raise OutputError(place.shown, what, remedy="Give a directory that is new, empty, or a repository.")
-        repository = icechunk.Repository.open_or_create(storage)
+        is_local = place.directory is not None
+        repository = (icechunk.Repository.open if is_local else icechunk.Repository.open_or_create)(storage)
     yield repository
 
 
@@ -228,7 +226,8 @@ def _describe(error: Exception, place: Place) -> OutputError:
         remedy = "Check the URL, the credentials and --output-option, then try again."
         return OutputError(place.shown, f"Icechunk could not write there ({name})", remedy=remedy)
     reason = next((line for line in str(error).splitlines() if line.strip(" x|`->")), name).strip(" x|`->")
-    return OutputError(place.shown, f"Icechunk could not write there: {reason}")
+    remedy = "Give a directory that is new, empty, or a repository that this version of Icechunk opens."
+    return OutputError(place.shown, f"Icechunk could not write there: {reason}", remedy=remedy)
 
 
 @contextmanager
