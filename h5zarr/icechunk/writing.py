@@ -234,7 +234,7 @@ def _describe(error: Exception, place: Place) -> OutputError:
 def _quiet(place: Place) -> Iterator[None]:
     """Keep Icechunk from warning, on standard output, that a local repository has no locks, unless logs are wanted."""
     icechunk = load_icechunk(place.shown)
-    if "ICECHUNK_LOG" in os.environ:
+    if place.directory is None or "ICECHUNK_LOG" in os.environ:
         yield
         return
     icechunk.set_logs_filter("error")

@@ -334,7 +334,7 @@ def test_who_is_killed_leaves_the_old_or_the_new(is_there: bool, seconds: float,
 # --- far away
 
 
-def test_a_repository_on_s3_refers_to_files_on_s3_and_notices_when_they_change(tmp_path: Path) -> None:
+def test_a_repository_on_s3_refers_to_files_on_s3_and_notices_when_they_change(tmp_path: Path, monkeypatch) -> None:
     content = make_plain(tmp_path / "plain.h5").read_bytes()
     with s3_server() as options:
         import s3fs
@@ -342,16 +342,15 @@ def test_a_repository_on_s3_refers_to_files_on_s3_and_notices_when_they_change(t
         buckets = s3fs.S3FileSystem(**options, skip_instance_cache=True)
         buckets.mkdir("sources")
         buckets.mkdir("results")
-        source = "s3://sources/a b#%.h5"
+        source, out = "s3://sources/a b#%.h5", "icechunk+s3://results/deep/repository"
         buckets.pipe_file(source, content)
+        choices: dict[str, Any] = {"storage_options": options, "output_options": {**options, "region": "us-east-1"}}
+        with monkeypatch.context() as without_containers:
+            without_containers.setattr(writing, "prefixes_of", lambda located, known: [])
+            with pytest.raises(OutputError, match="rejects 1 reference"):
+                translate(source, out, **choices)
         for message in ("first", "second"):
-            translate(
-                source,
-                "icechunk+s3://results/deep/repository",
-                storage_options=options,
-                output_options={**options, "region": "us-east-1"},
-                commit=Commit(message=message),
-            )
+            translate(source, out, **choices, commit=Commit(message=message))
         repository = open_on_s3(options)
         assert [one.message for one in repository.ancestry(branch="main")][:-1] == ["second", "first"]
         group = zarr.open_group(repository.readonly_session("main").store, mode="r")
