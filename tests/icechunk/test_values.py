@@ -44,11 +44,13 @@ def test_sample_files_have_the_values_that_h5py_reads(path: Path, tmp_path: Path
     check(path, tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", parameters(shared_files("corpus"), SHARED / "corpus"))
 def test_real_files_have_the_values_that_h5py_reads(path: Path, tmp_path: Path, monkeypatch) -> None:
     check(path, tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", parameters(shared_files("traps"), SHARED / "traps"))
 def test_traps_have_the_values_that_h5py_reads(path: Path, tmp_path: Path, monkeypatch) -> None:
     check(path, tmp_path, monkeypatch)
