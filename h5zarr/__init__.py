@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from h5zarr.encode.options import Inlining
     from h5zarr.errors import H5ZarrError, SourceChanged
+    from h5zarr.icechunk.commit import Commit
     from h5zarr.io.fetch_policy import FetchPolicy
     from h5zarr.io.policy import ReadPolicy
     from h5zarr.many import Outcome, translate_many
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Commit",
     "FetchPolicy",
     "H5ZarrError",
     "Inlining",
@@ -33,6 +35,7 @@ __all__ = [
     "translate_many",
 ]
 _HOMES = {
+    "Commit": "h5zarr.icechunk.commit",
     "FetchPolicy": "h5zarr.io.fetch_policy",
     "H5ZarrError": "h5zarr.errors",
     "Inlining": "h5zarr.encode.options",

@@ -15,6 +15,9 @@ from h5zarr.encode.options import Inlining
 from h5zarr.encode.runs import CHUNK_NBYTES
 from h5zarr.errors import H5ZarrError, Problem, ProblemWarning
 from h5zarr.hierarchy import ArrayNode, Hierarchy
+from h5zarr.icechunk.commit import Commit, check_form
+from h5zarr.icechunk.numbers import spell_out
+from h5zarr.icechunk.storage import check_place, is_icechunk
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
@@ -115,9 +118,31 @@ class Translation:
         for problem in (*self.problems, *self.warnings):
             warn(f"{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
-    def write(self, out: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> None:
-        """Write the references to a path or URL, `-` being standard output; .gz and .zst compress. All, or nothing."""
+    def write(
+        self,
+        out: str | os.PathLike[str],
+        storage_options: Mapping[str, Any] | None = None,
+        *,
+        commit: Commit | None = None,
+        source_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Write the references to a path or URL, `-` being standard output; .gz and .zst compress. All, or nothing.
+
+        Into an Icechunk repository, icechunk+file:///directory or icechunk+s3://bucket/prefix, they go as a new
+        snapshot. What is no secret of `source_options`, such as an endpoint, is kept there for readers.
+        """
         provenance = replace(self.provenance, problems=self.problems)
+        check_form(out, self.options.zarr_format, commit)
+        if is_icechunk(out):
+            from h5zarr.icechunk.writing import write_icechunk
+
+            for problem in spell_out(self.hierarchy)[1]:
+                warn(f"{problem}. {problem.remedy}", ProblemWarning, stacklevel=2)
+            commit = commit or Commit()
+            choices: dict[str, Any] = {"storage_options": storage_options, "source_options": source_options}
+            choices |= {"branch": commit.branch, "message": commit.message}
+            write_icechunk(self.hierarchy, provenance, os.fspath(out), **choices)
+            return
         with open_output(out, storage_options) as sink:
             if self.nodes_v2 is not None:
                 write_nodes_v2(self.nodes_v2, self.hierarchy.urls, provenance, sink)
@@ -133,16 +158,21 @@ def translate(
     output_options: Mapping[str, Any] | None = None,
     policy: ReadPolicy | None = None,
     options: Options | None = None,
+    commit: Commit | None = None,
     on_open: Callable[[RequestLog], None] | None = None,
 ) -> Translation:
     """Translate the file at `source`, a local path or any fsspec URL, to Zarr references; write them to `out` if given.
 
     What cannot be expressed is in the result's `problems`, and the rest is there; with `options.strict` it is an error.
-    An `H5ZarrError` means that nothing was written. `on_open` is given the log of requests, to watch it grow.
+    An `H5ZarrError` means that nothing was written. `on_open` is given the log of requests, to watch it grow. `commit`
+    is for an Icechunk repository: the branch, and what to say of the snapshot.
     """
     options = options or Options()
     if out is not None:
         check_output(out, os.fspath(source))
+        check_form(out, options.zarr_format, commit)
+        if is_icechunk(out):
+            check_place(os.fspath(out), output_options)
     with open_source(source, storage_options, policy) as opened:
         if on_open is not None:
             on_open(opened.log)
@@ -150,7 +180,11 @@ def translate(
     if options.strict and translation.problems:
         raise ProblemsFound(translation.problems)
     if out is not None:
-        translation.write(out, output_options)
+        if is_icechunk(out):
+            hierarchy, warnings = spell_out(translation.hierarchy)
+            hierarchy = replace(hierarchy, warnings=hierarchy.warnings + warnings)
+            translation = replace(translation, hierarchy=hierarchy)
+        translation.write(out, output_options, commit=commit, source_options=storage_options)
     return translation
 
 

@@ -25,6 +25,7 @@ ROOMS = (
     "hierarchy",
     "encode",
     "refs",
+    "icechunk",
     "codecs",
     "inspect",
     "scanning",
@@ -47,12 +48,13 @@ OUTSIDE_NUMPY = {
     },
     "numcodecs": {"hdf5/checksum.py", "filters/*", "codecs/*"},
     "h5py": set(),
-    "zarr": {"codecs/*", "store.py", "engine/values.py", "virtualizarr.py"},
+    "zarr": {"codecs/*", "store.py", "engine/values.py", "virtualizarr.py", "icechunk/writing.py"},
     "xarray": {"engine/*"},
     "virtualizarr": {"virtualizarr.py"},
     "obspec_utils": {"virtualizarr.py"},
     "obstore": {"virtualizarr.py"},
     "kerchunk": set(),
+    "icechunk": {"icechunk/*"},
     "pyarrow": {"refs/parquet.py"},
 }
 

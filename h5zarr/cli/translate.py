@@ -20,6 +20,7 @@ from h5zarr.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from h5zarr.icechunk.commit import Commit
     from h5zarr.translating import Options
 
 HELP = """\
@@ -35,6 +36,7 @@ examples:
   h5zarr translate ocean.nc ocean.json --target-url s3://bucket/ocean.nc    scan here, refer there
   h5zarr translate ocean.nc ocean.json --include 'sst' --include time --include l[ao][tn]
   h5zarr translate ocean.nc ocean.json --group /forecast --exclude '*_bnds'
+  h5zarr translate ocean.nc icechunk+file:///data/ocean --message 'as of May'    a new snapshot of a repository
   h5zarr translate ocean.nc - | jq '.refs | keys'            to standard output
 
 open them with:
@@ -42,6 +44,9 @@ open them with:
   Without h5zarr:
   xarray.open_dataset("reference://", engine="zarr", storage_options={{"fo": "ocean.json"}})
   That needs "remote_options": {{"asynchronous": True}} in the storage options for files on http or s3.
+  An Icechunk repository is opened with the package icechunk, which must be allowed to read the files:
+  repository = icechunk.Repository.open(storage, authorize_virtual_chunk_access={{"file:///data/": None}})
+  xarray.open_zarr(repository.readonly_session("main").store, consolidated=False)
 
 patterns:
   *, ? and [...] match within one name, ** any number of groups. A pattern without a leading slash matches at any depth;
@@ -61,7 +66,10 @@ def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     parser.add_argument("source", metavar="SOURCE", help="a path, or a URL that fsspec can open (https, s3, gs, ...)")
     parser.add_argument(
-        "out", metavar="OUT", help="where to write: a path or URL, .gz and .zst compress, - is standard output"
+        "out",
+        metavar="OUT",
+        help="where to write: a path or URL, .gz and .zst compress, - is standard output; "
+        "icechunk+file:///DIRECTORY or icechunk+s3://BUCKET/PREFIX is an Icechunk repository, made if it is not there",
     )
     part = parser.add_argument_group("what")
     part.add_argument("--group", default="/", metavar="PATH", help="only this group, which becomes the root")
@@ -104,6 +112,8 @@ def _add_form(form: argparse._ArgumentGroup) -> None:
         metavar="KEY=VALUE",
         help="as --storage-option, for OUT",
     )
+    form.add_argument("--branch", help="the branch of an Icechunk repository, made if it is not there (default main)")
+    form.add_argument("--message", help="what to say of the snapshot in an Icechunk repository")
 
 
 def translate(arguments: argparse.Namespace) -> int:
@@ -125,6 +135,7 @@ def translate(arguments: argparse.Namespace) -> int:
                 output_options=dict(arguments.output_option),
                 policy=source_policy(arguments),
                 options=_options(arguments),
+                commit=_commit(arguments),
                 on_open=progress.watch,
             )
     except H5ZarrError as error:
@@ -189,6 +200,14 @@ def _options(arguments: argparse.Namespace) -> Options:
         nz=arguments.nz,
         strict=arguments.strict,
     )
+
+
+def _commit(arguments: argparse.Namespace) -> Commit | None:
+    from h5zarr.icechunk.commit import Commit
+
+    if arguments.branch is None and arguments.message is None:
+        return None
+    return Commit(branch=arguments.branch or Commit().branch, message=arguments.message)
 
 
 def _chunk_nbytes(text: str) -> int:

@@ -1,0 +1,1 @@
+"""Icechunk: a `Hierarchy` written into a versioned repository, as one snapshot."""

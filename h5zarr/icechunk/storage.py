@@ -1,0 +1,128 @@
+"""Where a repository is, and how Icechunk reaches it and the files that its references lead to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from h5zarr.errors import OutputError
+from h5zarr.io.grammar import protocol_of, split_path
+from h5zarr.io.url import display_url, find_local_path
+
+MARK = "icechunk+"
+_FORMS = "Give icechunk+file:///directory or icechunk+s3://bucket/prefix."
+# What fsspec calls it, and what Icechunk does. Its own names are taken as well.
+_NAMES = {
+    "anon": "anonymous",
+    "key": "access_key_id",
+    "secret": "secret_access_key",
+    "token": "session_token",
+    "region_name": "region",
+    "requester_pays": "requester_pays",
+    "endpoint_url": "endpoint_url",
+    "allow_http": "allow_http",
+    "force_path_style": "force_path_style",
+}
+_OPTIONS = frozenset(_NAMES.values())
+_OF_CONTAINERS = ("region", "endpoint_url", "allow_http", "anonymous", "force_path_style", "requester_pays")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a repository is: in a directory, or behind a prefix of a bucket. `shown` is safe to show."""
+
+    shown: str
+    directory: str | None = None
+    bucket: str = ""
+    prefix: str = ""
+
+
+def is_icechunk(target: str | os.PathLike[str]) -> bool:
+    """Return whether `target` names an Icechunk repository."""
+    return os.fspath(target).lower().startswith(MARK)
+
+
+def find_place(url: str) -> Place:
+    """Return the place that a URL such as icechunk+file:///directory names. Raises OutputError for any other."""
+    inner, shown = url[len(MARK) :], display_url(url)
+    protocol = protocol_of(inner)
+    if "://" not in inner or protocol not in ("file", "local", "s3", "s3a"):
+        raise OutputError(shown, "this is no place for an Icechunk repository", remedy=_FORMS)
+    if protocol in ("file", "local"):
+        path = find_local_path(inner)
+        if not path or "\0" in path:
+            raise OutputError(shown, "this is no name of a directory", remedy=_FORMS)
+        return Place(shown=shown, directory=os.path.realpath(path))
+    host, prefix = split_path(inner)
+    bucket = host.partition("://")[2]
+    if not bucket or "@" in bucket:
+        raise OutputError(shown, "this is no name of a bucket", remedy=_FORMS)
+    return Place(shown=shown, bucket=bucket, prefix=prefix.strip("/"))
+
+
+def load_icechunk(shown: str) -> Any:
+    """Return the package. Raises OutputError where it is not installed."""
+    try:
+        import icechunk
+    except ImportError:
+        remedy = "Install it: pip install 'h5zarr[icechunk]'"
+        raise OutputError(shown, "the package icechunk is not installed", remedy=remedy) from None
+    return icechunk
+
+
+def check_place(url: str, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Raise OutputError where nothing can be written to `url`: before anything is read."""
+    place = find_place(url)
+    load_icechunk(place.shown)
+    _check_options(place, storage_options or {})
+
+
+def open_storage(place: Place, storage_options: Mapping[str, Any], directory: str | None = None) -> Any:
+    """Return Icechunk's storage at a place; `directory` stands in for that of the place."""
+    icechunk = load_icechunk(place.shown)
+    options = _check_options(place, storage_options)
+    if place.directory is not None:
+        return icechunk.local_filesystem_storage(directory or place.directory)
+    if not options.keys() & {"anonymous", "access_key_id"}:
+        options["from_env"] = True
+    return icechunk.s3_storage(bucket=place.bucket, prefix=place.prefix or None, **options)
+
+
+def _check_options(place: Place, storage_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options in Icechunk's words. Raises OutputError for those that it has none for."""
+    options = _options_of(storage_options)
+    known = _OPTIONS if place.directory is None else frozenset()
+    if unknown := sorted(options.keys() - known):
+        remedy = f"There are: {', '.join(sorted({*_NAMES, *_OPTIONS}))}." if known else "Leave them out."
+        raise OutputError(place.shown, f"Icechunk has no option {', '.join(unknown)} here", remedy=remedy)
+    return options
+
+
+def _options_of(storage_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a file system of fsspec in Icechunk's words, and what follows from them."""
+    given = dict(storage_options)
+    inner = given.pop("client_kwargs", None)
+    given = {**(inner if isinstance(inner, Mapping) else {}), **given}
+    options = {_NAMES.get(name, name): value for name, value in given.items() if value is not None}
+    if not options.get("anonymous", True):
+        del options["anonymous"]
+    if endpoint := options.get("endpoint_url"):
+        options.setdefault("allow_http", str(endpoint).startswith("http://"))
+        options.setdefault("force_path_style", True)  # other servers than Amazon's have no host for each bucket
+    return options
+
+
+def container_store(prefix: str, source_options: Mapping[str, Any]) -> Any:
+    """Return how Icechunk reads what is behind a prefix. It is kept in the repository: there are no secrets in it."""
+    import icechunk
+
+    if prefix.startswith("file://"):
+        return icechunk.local_filesystem_store(prefix.removeprefix("file://"))
+    if prefix.startswith("gs://"):
+        return icechunk.gcs_store({})
+    if prefix.startswith("s3://"):
+        options = {name: value for name, value in _options_of(source_options).items() if name in _OF_CONTAINERS}
+        return icechunk.s3_store(**options, s3_compatible="endpoint_url" in options)
+    return icechunk.http_store({"allow_http": "true"} if prefix.startswith("http://") else {})
