@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one round may do. Gaps are closed up to `gap_nbytes` each, in any case."""
+    """What one round may do. A gap of up to `gap_nbytes` costs less than a request, and may be closed to spare one."""
 
     gap_nbytes: int
     ahead_nbytes: int

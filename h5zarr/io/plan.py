@@ -7,7 +7,7 @@ some tens of kilobytes (`policy.py` says how these follow from the network), and
 of what this one asks for. So a round
 
 1. reads all that is left of the file, where that is cheap;
-2. closes the gaps that cost less than a further request, and then others, smallest first, from what may be read ahead;
+2. closes gaps, smallest first, as long as that makes the round shorter, or costs no more than may be read ahead;
 3. grows what remains to aligned blocks, the largest that all of them can afford.
 
 What may be read ahead is little at first. It grows as bytes that were read ahead turn out to be wanted: files that are
@@ -82,7 +82,12 @@ def subtract_ranges(wanted: Ranges, held: Ranges) -> Ranges:
 
 
 def _merge_gaps(ranges: Ranges, held: Ranges, limits: Limits, ahead_nbytes: int | None = None) -> Ranges:
-    """Return `ranges` with small gaps closed, and others, smallest first, that cost no more than may be read ahead."""
+    """Return `ranges` with gaps closed, smallest first: those that make the round shorter, and those that may be read
+    ahead.
+
+    Requests are prepared while bytes come. So a round lasts as long as the one or the other, and to close a gap helps
+    only where requests are what it waits for.
+    """
     gaps = ranges[1:, 0] - ranges[:-1, 1]
     # A gap with held bytes in it stays open: they would be fetched and stored twice.
     held_before = np.searchsorted(held[:, 1], ranges[:-1, 1], side="right")
@@ -90,12 +95,27 @@ def _merge_gaps(ranges: Ranges, held: Ranges, limits: Limits, ahead_nbytes: int 
     is_open = (gaps <= max(limits.gap_nbytes, limits.block_nbytes)) & (held_before >= held_after)
     order = np.flatnonzero(is_open)
     order = order[np.argsort(gaps[order], kind="stable")]
-    affordable = np.cumsum(gaps[order]) <= (limits.ahead_nbytes if ahead_nbytes is None else ahead_nbytes)
+    cost = np.cumsum(gaps[order])
+    worth = _count_worth_while(cost, gaps[order], total_nbytes(ranges), len(ranges), limits.gap_nbytes)
+    affordable = int(np.searchsorted(cost, limits.ahead_nbytes if ahead_nbytes is None else ahead_nbytes, side="right"))
     closed = np.zeros(len(gaps), dtype=bool)
-    closed[order[affordable | (gaps[order] <= limits.gap_nbytes)]] = True
+    closed[order[: max(worth, affordable)]] = True
     first = np.concatenate(([True], ~closed))
     last = np.append(~closed, True)
     return np.column_stack((ranges[first, 0], ranges[last, 1]))
+
+
+def _count_worth_while(
+    cost: npt.NDArray[np.int64], gaps: npt.NDArray[np.int64], nbytes: int, count: int, request_nbytes: int
+) -> int:
+    """Return how many of the smallest gaps to close, for which `cost` bytes come besides, so that a round is shortest.
+
+    A request takes as long as `request_nbytes` bytes do.
+    """
+    candidates = int(np.searchsorted(gaps, request_nbytes, side="right"))
+    bytes_last = nbytes + np.concatenate(([0], cost[:candidates]))
+    requests_last = (count - np.arange(candidates + 1)) * request_nbytes
+    return int(np.maximum(bytes_last, requests_last).argmin())
 
 
 def _grow_to_blocks(ranges: Ranges, held: Ranges, nbytes: int, allowance: int, block_nbytes: int) -> Ranges:
