@@ -31,6 +31,8 @@ from h5zarr.refs.json_v3 import write_json_v3
 from h5zarr.refs.names import check_readers, check_urls, leave_out_unreadable
 from h5zarr.refs.nz import declare_nz
 from h5zarr.refs.output import check_output, open_output
+from h5zarr.refs.output_directory import is_directory_output, open_directory
+from h5zarr.refs.parquet_writing import write_parquet_v2, write_parquet_v3
 from h5zarr.refs.provenance import Provenance, SourceState
 from h5zarr.refs.v2_metadata import NodeV2, encode_v2
 from h5zarr.related import Related, find_related
@@ -116,13 +118,29 @@ class Translation:
             warn(f"{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
     def write(self, out: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> None:
-        """Write the references to a path or URL, `-` being standard output; .gz and .zst compress. All, or nothing."""
+        """Write the references to a path or URL, `-` being standard output. All, or nothing.
+
+        They are JSON, compressed where the name ends in .gz or .zst, or a directory of Parquet files where it ends in
+        .parquet or .parq.
+        """
         provenance = replace(self.provenance, problems=self.problems)
+        if is_directory_output(out):
+            self._write_parquet(out, storage_options, provenance)
+            return
         with open_output(out, storage_options) as sink:
             if self.nodes_v2 is not None:
                 write_nodes_v2(self.nodes_v2, self.hierarchy.urls, provenance, sink)
             else:
                 write_json_v3(self.hierarchy, provenance, sink)
+
+    def _write_parquet(
+        self, out: str | os.PathLike[str], storage_options: Mapping[str, Any] | None, provenance: Provenance
+    ) -> None:
+        with open_directory(out, storage_options) as sink:
+            if self.nodes_v2 is not None:
+                write_parquet_v2(self.nodes_v2, self.hierarchy.urls, provenance, sink)
+            else:
+                write_parquet_v3(self.hierarchy, provenance, sink)
 
 
 def translate(

@@ -1,0 +1,188 @@
+"""The files of references in Parquet: a row for each chunk of a record, with `path`, `offset`, `size` and `raw`.
+
+fsspec reads them with fastparquet, which decides how they are written. A row without chunk must have a real None for its
+path, and only a column of JSON gives one with every version of pandas; text gives NaN, which readers take for a path. Numbers
+are plain, for fastparquet reads them fastest and without mistakes.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from json.encoder import encode_basestring_ascii
+from typing import Any
+
+import numpy as np
+
+from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.hierarchy import TO_THE_END
+from h5zarr.io.ranges import Column
+from h5zarr.refs.records import Rows
+
+_COLUMNS = ("path", "offset", "size", "raw")
+_TOKEN = b"h5zarr"
+_BASE64 = b"base64:"  # readers decode what begins so
+
+
+class NoParquet(Unsupported):
+    """The package that reads and writes Parquet is not installed, or too old."""
+
+    remedy = "Install it: pip install 'pyarrow>=19'"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartContent:
+    """What a file holds. `rows` mean `urls` by number; `token` names the container that h5zarr wrote it for."""
+
+    rows: Rows
+    urls: tuple[str, ...]
+    token: str | None
+
+
+def encode_part(rows: Rows, urls: Sequence[str], token: str) -> memoryview:
+    """Return the bytes of a file with these rows, which mean `urls` by number."""
+    pyarrow = _import_pyarrow()
+    schema = pyarrow.schema(
+        [
+            pyarrow.field("path", pyarrow.json_()),
+            pyarrow.field("offset", pyarrow.int64(), nullable=False),
+            pyarrow.field("size", pyarrow.int64(), nullable=False),
+            pyarrow.field("raw", pyarrow.binary()),
+        ],
+        metadata={_TOKEN: token.encode()},
+    )
+    inline, is_empty = _inline_of(rows)
+    # A whole file has no size in this layout.
+    size = np.where(rows.nbytes == TO_THE_END, 0, rows.nbytes) if (rows.nbytes < 0).any() else rows.nbytes
+    columns = [
+        _encode_paths(pyarrow, rows, urls, is_empty),
+        pyarrow.array(_scatter(rows, rows.address)),
+        pyarrow.array(_scatter(rows, size)),
+        _encode_raw(pyarrow, rows.count, inline),
+    ]
+    out = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(
+        pyarrow.Table.from_arrays(columns, schema=schema),
+        out,
+        compression="zstd",
+        use_dictionary=["path"],
+        write_statistics=False,
+        row_group_size=rows.count,
+    )
+    return memoryview(out.getvalue())
+
+
+def _inline_of(rows: Rows) -> tuple[dict[int, bytes], Column | None]:
+    """Return the chunks that a file carries, and which of those that are referred to are among them, if any.
+
+    An address and a size of 0 would mean a whole file: a chunk of no bytes is carried.
+    """
+    inline = {place: _guard(content) for place, content in rows.inline.items()}
+    is_empty = (rows.nbytes == 0) & (rows.address == 0)
+    if not is_empty.any():
+        return inline, None
+    return inline | dict.fromkeys(rows.place[is_empty].tolist(), b""), is_empty
+
+
+def _guard(content: bytes) -> bytes:
+    return _BASE64 + b64encode(content) if content.startswith(_BASE64) else content
+
+
+def _scatter(rows: Rows, column: Column) -> Column:
+    """Return a column with a value for each row of a file: 0 where there is no chunk."""
+    if len(column) == rows.count:
+        return column
+    made = np.zeros(rows.count, np.int64)
+    made[rows.place] = column
+    return made
+
+
+def _encode_paths(pyarrow: Any, rows: Rows, urls: Sequence[str], is_empty: Any) -> Any:
+    used, numbers = np.unique(rows.source, return_inverse=True)
+    texts = pyarrow.array([encode_basestring_ascii(urls[number]) for number in used.tolist()], pyarrow.string())
+    which = np.zeros(rows.count, np.int64)
+    if not isinstance(rows.source, int):
+        which[rows.place] = numbers
+    is_missing = np.ones(rows.count, np.bool_)
+    is_missing[rows.place] = False if is_empty is None else is_empty
+    if is_missing.all():
+        storage = pyarrow.nulls(rows.count, pyarrow.string())
+    else:
+        storage = texts.take(pyarrow.array(which, mask=is_missing))
+    return pyarrow.ExtensionArray.from_storage(pyarrow.json_(), storage)
+
+
+def _encode_raw(pyarrow: Any, count: int, inline: dict[int, bytes]) -> Any:
+    if not inline:
+        return pyarrow.nulls(count, pyarrow.binary())
+    places = np.array(list(inline), np.int64)
+    which = np.zeros(count, np.int64)
+    which[places] = np.arange(len(places))
+    is_missing = np.ones(count, np.bool_)
+    is_missing[places] = False
+    return pyarrow.array(list(inline.values()), pyarrow.binary()).take(pyarrow.array(which, mask=is_missing))
+
+
+def decode_part(content: bytes, count: int, name: str) -> PartContent:
+    """Return what a file holds, whoever wrote it, as fsspec understands it; at most `count` rows."""
+    pyarrow = _import_pyarrow()
+    try:
+        file = pyarrow.parquet.ParquetFile(BytesIO(content))
+        token = (file.metadata.metadata or {}).get(_TOKEN)
+        table = file.read(columns=list(_COLUMNS), use_threads=False).slice(0, count)
+        paths, offsets, sizes, raws = (_one(table[column]) for column in _COLUMNS)
+        raws = raws.cast(pyarrow.large_binary())
+        is_inline = raws.is_valid().to_numpy(zero_copy_only=False)
+        places = np.flatnonzero(is_inline)
+        inline = dict(zip(places.tolist(), map(_unguard, raws.take(pyarrow.array(places)).to_pylist()), strict=True))
+        urls, numbers = _decode_paths(pyarrow, paths)
+        address, nbytes = (_numbers(pyarrow, column) for column in (offsets, sizes))
+    except (pyarrow.ArrowException, OSError, KeyError, ValueError) as error:
+        raise MalformedFile(f"{name} cannot be read as Parquet: {error}") from error
+    place = np.flatnonzero((numbers >= 0) & ~is_inline)
+    address, nbytes, source = address[place], nbytes[place], numbers[place].astype(np.int32)
+    if len(place) and (address.min() < 0 or nbytes.min() < 0 or (address > np.iinfo(np.int64).max - nbytes).any()):
+        raise MalformedFile(f"{name}: an address or a number of bytes is none of a file")
+    nbytes = np.where((address == 0) & (nbytes == 0), TO_THE_END, nbytes)
+    rows = Rows(count=len(numbers), place=place, address=address, nbytes=nbytes, source=source, inline=inline)
+    return PartContent(rows, urls, None if token is None else token.decode())
+
+
+def _one(column: Any) -> Any:
+    """Return a column as one array of what it holds."""
+    found = column.combine_chunks()
+    if hasattr(found, "chunks"):  # so it is where there are no rows
+        found = found.chunk(0)
+    return getattr(found, "storage", found)
+
+
+def _decode_paths(pyarrow: Any, paths: Any) -> tuple[tuple[str, ...], Column]:
+    """Return the distinct URLs, and which of them each row has; -1 for none."""
+    if not pyarrow.types.is_dictionary(paths.type):
+        paths = paths.dictionary_encode()
+    texts = [text.decode() if isinstance(text, bytes) else str(text) for text in paths.dictionary.to_pylist()]
+    urls = tuple(json.loads(text) if text.startswith('"') else text for text in texts)
+    return urls, paths.indices.fill_null(-1).to_numpy().astype(np.int64)
+
+
+def _numbers(pyarrow: Any, column: Any) -> Column:
+    found: Column = column.cast(pyarrow.int64()).fill_null(0).to_numpy()
+    return found
+
+
+def _unguard(content: bytes) -> bytes:
+    return b64decode(content[len(_BASE64) :], validate=True) if content.startswith(_BASE64) else content
+
+
+def _import_pyarrow() -> Any:
+    try:
+        import pyarrow  # type: ignore[import-untyped, unused-ignore]
+        import pyarrow.parquet  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        raise NoParquet("a package to read and write Parquet is missing") from None
+    if not hasattr(pyarrow, "json_"):
+        raise NoParquet(f"pyarrow {pyarrow.__version__} is too old for references in Parquet")
+    return pyarrow
