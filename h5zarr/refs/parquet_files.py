@@ -69,7 +69,8 @@ def encode_part(rows: Rows, urls: Sequence[str], token: str) -> memoryview:
         out,
         compression="zstd",
         use_dictionary=["path"],
-        write_statistics=False,
+        # Unless statistics say that none is missing, fastparquet makes floats of the numbers, and rounds them.
+        write_statistics=["offset", "size"],
         row_group_size=rows.count,
     )
     return memoryview(out.getvalue())

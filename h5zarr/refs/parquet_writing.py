@@ -118,17 +118,13 @@ def _grid(shape: Sequence[int], chunk_shape: Sequence[int]) -> tuple[int, ...]:
 def _entries_v3(hierarchy: Hierarchy) -> Iterator[tuple[str, Json]]:
     """Yield the keys of metadata, and what stands under them."""
     encoded = {path: _encode(node) for path, node in hierarchy.nodes.items()}
+    others = {path[1:]: told for path, told in encoded.items() if path != "/"}
+    consolidated = {"kind": "inline", "must_understand": False, "metadata": others}
     for path, node in hierarchy.nodes.items():
         name = f"{path}/".lstrip("/")
+        yield f"{name}zarr.json", encoded[path] if name else {**encoded[path], "consolidated_metadata": consolidated}
         if isinstance(node, ArrayNode):
-            yield f"{name}zarr.json", encoded[path]
             yield f"{name}.zarray", {"shape": node.shape, "chunks": node.chunk_shape}
-        else:
-            # In each group, and not in the root only: whoever opens a group asks it alone, and lists nothing.
-            below = {other[len(name) + 1 :]: told for other, told in encoded.items() if other.startswith(f"/{name}")}
-            below.pop("", None)
-            told = {"kind": "inline", "must_understand": False, "metadata": below}
-            yield f"{name}zarr.json", {**encoded[path], "consolidated_metadata": told}
 
 
 def _encode(node: GroupNode | ArrayNode) -> dict[str, Json]:
