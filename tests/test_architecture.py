@@ -53,7 +53,7 @@ OUTSIDE_NUMPY = {
     "obspec_utils": {"virtualizarr.py"},
     "obstore": {"virtualizarr.py"},
     "kerchunk": set(),
-    "pyarrow": {"refs/parquet.py"},
+    "pyarrow": {"refs/parquet_files.py"},
 }
 
 

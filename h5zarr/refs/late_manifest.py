@@ -18,35 +18,38 @@ class LateManifest(Manifest):
     """
 
     __slots__ = ("_found", "_load")
+    _load: Callable[[], Manifest]
+    _found: Manifest | None
 
     def __init__(self, load: Callable[[], Manifest]) -> None:
         object.__setattr__(self, "_load", load)
         object.__setattr__(self, "_found", None)
 
     def _manifest(self) -> Manifest:
-        if self._found is None:
-            object.__setattr__(self, "_found", self._load())
-        found: Manifest = self._found
+        found = self._found
+        if found is None:
+            found = self._load()
+            object.__setattr__(self, "_found", found)
         return found
 
     @property
-    def index(self) -> npt.NDArray[np.int64]:  # type: ignore[override]
+    def index(self) -> npt.NDArray[np.int64]:
         return self._manifest().index
 
     @property
-    def address(self) -> npt.NDArray[np.int64]:  # type: ignore[override]
+    def address(self) -> npt.NDArray[np.int64]:
         return self._manifest().address
 
     @property
-    def nbytes(self) -> npt.NDArray[np.int64]:  # type: ignore[override]
+    def nbytes(self) -> npt.NDArray[np.int64]:
         return self._manifest().nbytes
 
     @property
-    def source(self) -> int | npt.NDArray[np.int32]:  # type: ignore[override]
+    def source(self) -> int | npt.NDArray[np.int32]:
         return self._manifest().source
 
     @property
-    def inline(self) -> Mapping[tuple[int, ...], bytes]:  # type: ignore[override]
+    def inline(self) -> Mapping[tuple[int, ...], bytes]:
         return self._manifest().inline
 
     def __reduce__(self) -> Any:

@@ -1,13 +1,12 @@
 """Where references in Parquet go: a directory, local or anywhere that fsspec writes to.
 
-A local directory is written beside its place and then swapped with what is there, so that there is always the old one or
-the new one. Elsewhere nothing can be swapped: `.zmetadata` is taken away first and written last, so that what was begun and
-never ended has none, which every reader says, instead of reading a mixture.
+A local directory is written beside its place and then swapped with what is there, so that there is always the old one
+or the new one. Elsewhere nothing can be swapped: `.zmetadata` is taken away first and written last, so that what was
+begun and never ended has none, which every reader says, instead of reading a mixture.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import re
@@ -34,10 +33,12 @@ def is_directory_output(target: str | os.PathLike[str]) -> bool:
 
 
 @contextmanager
-def open_directory(target: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Iterator[FileSink]:
+def open_directory(
+    target: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
+) -> Iterator[FileSink]:
     """Give a sink whose files stand below `target` when the context ends without an exception, and only then.
 
-    Of another protocol than that of local files, those that were there are gone if there is an exception. Other references
+    With another protocol than that of local files, those that were there are gone if there is an exception. References
     in Parquet are replaced, and nothing else is: raises OutputError then, or if something stands in the way.
     """
     text = os.fspath(target).rstrip("/")
@@ -108,7 +109,9 @@ def _check_replaced(names: Iterable[str], metadata: bytes | None, shown: str) ->
     if metadata is not None and not _is_container(metadata):
         others.append(METADATA)
     if others:
-        what = f"there is a directory that holds other things than references in Parquet ({os.path.basename(others[0])})"
+        what = (
+            f"there is a directory that holds other things than references in Parquet ({os.path.basename(others[0])})"
+        )
         raise OutputError(shown, what, remedy="Give another name, or remove the directory.")
 
 
@@ -151,19 +154,22 @@ def _put(new: str, path: str) -> None:
 
 def _exchange(one: str, other: str) -> bool:
     """Swap two directories in one step. Return False where the system cannot."""
+    import ctypes  # which takes longer than it takes to write a small file
+
     try:
         swap = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError):
         return False
-    return swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0
+    return bool(swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0)
 
 
 class _RemoteDirectory:
     """A sink over a directory of an fsspec file system, to which files are sent many at a time."""
 
-    def __init__(self, filesystem: Any, root: str, shown: str) -> None:
+    def __init__(self, filesystem: Any, root: str, replaced: list[str], shown: str) -> None:
         self._filesystem = filesystem
         self._root = root
+        self._replaced = replaced
         self._waiting: dict[str, bytes] = {}
         self._nbytes = 0
         self.shown = shown
@@ -178,12 +184,24 @@ class _RemoteDirectory:
 
     def flush(self) -> None:
         """Send all files that wait."""
-        for above in dict.fromkeys(path.rpartition("/")[0] for path in self._waiting):
-            or_output_error(lambda above=above: self._filesystem.makedirs(above, exist_ok=True), self.shown)
         if self._waiting:
-            or_output_error(lambda: self._filesystem.pipe(self._waiting), self.shown)
+            or_output_error(self._send, self.shown)
         self._waiting = {}
         self._nbytes = 0
+
+    def _send(self) -> None:
+        self._remove_old()
+        for above in dict.fromkeys(path.rpartition("/")[0] for path in self._waiting):
+            self._filesystem.makedirs(above, exist_ok=True)
+        self._filesystem.pipe(self._waiting)
+
+    def _remove_old(self) -> None:
+        """Take away what is replaced, when the first of the new files are there to be sent."""
+        replaced, self._replaced = self._replaced, []
+        if (metadata := f"{self._root}/{METADATA}") in replaced:
+            self._filesystem.rm_file(metadata)
+        if replaced:
+            self._filesystem.rm(self._root, recursive=True)
 
 
 @contextmanager
@@ -192,14 +210,9 @@ def _remote(url: str, storage_options: Mapping[str, Any], shown: str) -> Iterato
     path = path.rstrip("/")
     names = or_output_error(lambda: _find_files(filesystem, path), shown)
     metadata = f"{path}/{METADATA}"
-    is_there = metadata in names
-    content = or_output_error(lambda: filesystem.cat_file(metadata), shown) if is_there else None
+    content = or_output_error(lambda: filesystem.cat_file(metadata), shown) if metadata in names else None
     _check_replaced(names, content, shown)
-    if is_there:
-        or_output_error(lambda: filesystem.rm_file(metadata), shown)
-    if names:
-        or_output_error(lambda: filesystem.rm(path, recursive=True), shown)
-    sink = _RemoteDirectory(filesystem, path, shown)
+    sink = _RemoteDirectory(filesystem, path, names, shown)
     yield sink
     sink.flush()
 

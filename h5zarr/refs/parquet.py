@@ -4,7 +4,8 @@ A directory has all metadata in `.zmetadata`, and for each array files `refs.0.p
 rows each: a row for each chunk of the grid, in row-major order, with `path`, `offset`, `size` and `raw`. A file that is
 not there has no chunks. Arrays with Zarr version 3 metadata have a `.zarray` besides, which only tells their shape.
 
-What h5zarr wrote says besides which files there are, and which URLs stand in them: those files are read when they are needed.
+What h5zarr wrote says besides which files there are, and which URLs stand in them: so the files need not be read before
+somebody wants a chunk.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from math import prod
 
 import numpy as np
 
-from h5zarr.errors import MalformedFile
+from h5zarr.errors import MalformedFile, SourceChanged
 from h5zarr.hierarchy import ArrayNode, Json, Manifest
 from h5zarr.io.ranges import Column
 from h5zarr.refs.chunk_entries import Run
@@ -32,7 +33,7 @@ from h5zarr.refs.provenance import Provenance
 from h5zarr.refs.reading import References, assemble, told_of
 
 _MOST_PARTS = 1 << 20
-_REPLACED = "Open it again: it was replaced by another, or only in part."
+_REPLACED = "Open it again, for it was replaced; if that does not help, only some of it was: write or copy it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _load_manifest(array: ArrayParts, own: OwnIndex, load: Load, name: str) -> M
     contents = load(tuple(part.name for part in array.parts))
     with told_of(name):
         if any(part.name not in contents for part in array.parts):
-            raise MalformedFile(f"/{array.path}: files of its references are gone", remedy=_REPLACED)
+            raise SourceChanged(f"/{array.path}: files with its references are gone", remedy=_REPLACED)
         run, inline = _decode_array(array, contents, own.token)
         numbers = {url: number for number, url in enumerate(own.urls)}
         if not numbers.keys() >= set(run.urls):
@@ -183,13 +184,14 @@ def _decode_array(
     array: ArrayParts, contents: Mapping[str, bytes], token: str | None = None
 ) -> tuple[Run, dict[tuple[int, ...], bytes]]:
     """Return the chunks of an array: where they are, and the bytes of those that are inline."""
-    runs, inline = [_empty(array.layout)], {}
+    runs = [_empty(array.layout)]
+    inline: dict[tuple[int, ...], bytes] = {}
     for part in array.parts:
         if part.name not in contents:
             continue
         found = decode_part(contents[part.name], part.count, part.name)
         if token is not None and found.token != token:
-            raise MalformedFile(f"{part.name} is of another container", remedy=_REPLACED)
+            raise SourceChanged(f"{part.name} does not belong to {METADATA}", remedy=_REPLACED)
         rows = found.rows
         runs.append(
             Run(
@@ -217,4 +219,3 @@ def _unravel(numbers: Column, grid: tuple[int, ...]) -> Column:
     for axis in reversed(range(len(grid))):
         numbers, index[:, axis] = np.divmod(numbers, grid[axis])
     return index
-

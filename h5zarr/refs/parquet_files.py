@@ -1,8 +1,8 @@
 """The files of references in Parquet: a row for each chunk of a record, with `path`, `offset`, `size` and `raw`.
 
-fsspec reads them with fastparquet, which decides how they are written. A row without chunk must have a real None for its
-path, and only a column of JSON gives one with every version of pandas; text gives NaN, which readers take for a path. Numbers
-are plain, for fastparquet reads them fastest and without mistakes.
+fsspec reads them with fastparquet, which decides how they are written. A row without chunk must have a real None for
+its path, and a column of JSON gives one with every version of pandas; text may give NaN, which readers take for a path.
+Numbers are stored as they are: fastparquet knows few of the other ways.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """References in Parquet, in the layout that kerchunk invented and fsspec reads lazily.
 
-All metadata stand in `.zmetadata`, and the references of an array in files `refs.0.parq`, `refs.1.parq`, … below its name,
-of `record_size` rows each, so that a reader loads only what it touches. They are made one at a time: memory does not grow
-with the number of chunks.
+All metadata stand in `.zmetadata`, and the references of an array in files `refs.0.parq`, `refs.1.parq`, … below its
+name, of `record_size` rows each, so that a reader loads only what it touches. They are made one at a time: memory does
+not grow with the number of chunks.
 
-fsspec's reader knows Zarr version 2 only. Version 3 goes through it with three additions: the metadata have the keys of
-version 3, chunks have keys like those of version 2, and a `.zarray` for each array tells the reader the shape of its grid.
+fsspec's reader knows Zarr version 2 only. Version 3 goes through it: its metadata are entries like any other, chunks
+have keys like those of version 2, and a `.zarray` for each array tells the reader the shape of the grid.
 """
 
 from __future__ import annotations
@@ -130,5 +130,3 @@ def _entries_v3(hierarchy: Hierarchy) -> Iterator[tuple[str, Json]]:
 def _encode(node: GroupNode | ArrayNode) -> dict[str, Json]:
     told = encode_metadata_v3(node)
     return {**told, "chunk_key_encoding": _KEYS} if isinstance(node, ArrayNode) else told
-
-

@@ -70,7 +70,9 @@ class Records:
         numbers = np.array(self.numbers)
         breaks = np.flatnonzero(np.diff(numbers) > 1)
         firsts = [int(numbers[0]), *numbers[breaks + 1].tolist()]
-        return [[first, last + 1] for first, last in zip(firsts, [*numbers[breaks].tolist(), int(numbers[-1])], strict=True)]
+        return [
+            [first, last + 1] for first, last in zip(firsts, [*numbers[breaks].tolist(), int(numbers[-1])], strict=True)
+        ]
 
 
 def find_records(manifest: Manifest, grid: tuple[int, ...], size: int) -> Records:
@@ -89,9 +91,7 @@ def find_records(manifest: Manifest, grid: tuple[int, ...], size: int) -> Record
     while begin < manifest.count:
         record = _number_of(manifest, grid, begin) // size
         bound = (record + 1) * size
-        end = bisect_left(
-            range(manifest.count), bound, lo=begin, key=lambda row: _number_of(manifest, grid, row)
-        )
+        end = bisect_left(range(manifest.count), bound, lo=begin, key=lambda row: _number_of(manifest, grid, row))
         starts[record], stops[record] = begin, end
         begin = end
     return Records(

@@ -1,0 +1,88 @@
+"""Every file that can be translated, through Parquet: readers see what they see through JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from h5zarr.errors import H5ZarrError
+from h5zarr.read.opening import open_hierarchy
+from h5zarr.translating import Options, Translation, translate
+from tests.collections_of_files import (
+    SAMPLES,
+    SHARED,
+    classic_samples,
+    parameters,
+    sample_files,
+    shared_classic_files,
+    shared_files,
+)
+from tests.refs.hierarchies import assert_same
+from tests.roundtrip.reading import open_group
+
+pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("fastparquet")
+from tests.refs.parquet_reading import lazy_group, lenient, same_values
+
+_MOST_ELEMENTS = 300_000
+
+
+def shared(folder: str) -> list[object]:
+    return parameters([*shared_files(folder), *shared_classic_files(folder)], SHARED / folder)
+
+
+def check_round_trips(path: Path, out: Path) -> None:
+    for version in (3, 2):
+        try:
+            done = translate(path, out / "refs.parquet", options=Options(zarr_format=version))
+        except H5ZarrError as error:
+            pytest.skip(f"it is not translated: {error}")
+        if version == 3:
+            check_hierarchy(done, out / "refs.parquet")
+        check_values(done, out / "refs.parquet")
+
+
+def check_hierarchy(done: Translation, directory: Path) -> None:
+    opened = open_hierarchy(directory)
+    assert_same(done.hierarchy, opened.hierarchy)
+    assert opened.hierarchy.problems == done.problems
+
+
+def check_values(done: Translation, directory: Path) -> None:
+    with lenient():
+        expected, found = open_group(done), lazy_group(directory)
+        for path in done.arrays():
+            one, other = expected[path[1:]], found[path[1:]]
+            assert json.dumps(dict(one.attrs)) == json.dumps(dict(other.attrs)), path
+            values = [read(array) for array in (one, other)]
+            assert same_values(*values), path
+
+
+def read(array: Any) -> Any:
+    """Return the values of an array; of a large one those at the end, and what stands for an error that it gives."""
+    key: Any = ...
+    if array.size > _MOST_ELEMENTS:
+        key = tuple(slice(max(0, length - 2 * chunk), None) for length, chunk in zip(array.shape, array.chunks))
+    try:
+        return np.asarray(array[key])
+    except Exception as error:
+        return np.array(f"{type(error).__name__}")
+
+
+@pytest.mark.parametrize("path", parameters([*sample_files(), *classic_samples()], SAMPLES))
+def test_samples_are_the_same_through_parquet(path: Path, tmp_path: Path) -> None:
+    check_round_trips(path, tmp_path)
+
+
+@pytest.mark.parametrize("path", shared("corpus"))
+def test_the_corpus_is_the_same_through_parquet(path: Path, tmp_path: Path) -> None:
+    check_round_trips(path, tmp_path)
+
+
+@pytest.mark.parametrize("path", shared("traps"))
+def test_traps_are_the_same_through_parquet(path: Path, tmp_path: Path) -> None:
+    check_round_trips(path, tmp_path)
