@@ -16,6 +16,7 @@ from json.encoder import encode_basestring_ascii
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.hierarchy import TO_THE_END
@@ -59,8 +60,8 @@ def encode_part(rows: Rows, urls: Sequence[str], token: str) -> memoryview:
     size = np.where(rows.nbytes == TO_THE_END, 0, rows.nbytes) if (rows.nbytes < 0).any() else rows.nbytes
     columns = [
         _encode_paths(pyarrow, rows, urls, is_empty),
-        pyarrow.array(_scatter(rows, rows.address)),
-        pyarrow.array(_scatter(rows, size)),
+        _integers(pyarrow, _scatter(rows, rows.address)),
+        _integers(pyarrow, _scatter(rows, size)),
         _encode_raw(pyarrow, rows.count, inline),
     ]
     out = pyarrow.BufferOutputStream()
@@ -101,30 +102,45 @@ def _scatter(rows: Rows, column: Column) -> Column:
     return made
 
 
-def _encode_paths(pyarrow: Any, rows: Rows, urls: Sequence[str], is_empty: Any) -> Any:
+def _encode_paths(pyarrow: Any, rows: Rows, urls: Sequence[str], is_empty: npt.NDArray[np.bool_] | None) -> Any:
     used, numbers = np.unique(rows.source, return_inverse=True)
-    texts = pyarrow.array([encode_basestring_ascii(urls[number]) for number in used.tolist()], pyarrow.string())
     which = np.zeros(rows.count, np.int64)
     if not isinstance(rows.source, int):
         which[rows.place] = numbers
-    is_missing = np.ones(rows.count, np.bool_)
-    is_missing[rows.place] = False if is_empty is None else is_empty
-    if is_missing.all():
-        storage = pyarrow.nulls(rows.count, pyarrow.string())
-    else:
-        storage = texts.take(pyarrow.array(which, mask=is_missing))
-    return pyarrow.ExtensionArray.from_storage(pyarrow.json_(), storage)
+    is_there = np.zeros(rows.count, np.bool_)
+    is_there[rows.place] = True if is_empty is None else ~is_empty
+    texts = [encode_basestring_ascii(urls[number]).encode() for number in used.tolist()] if is_there.any() else []
+    return pyarrow.ExtensionArray.from_storage(
+        pyarrow.json_(), _spread(pyarrow, pyarrow.string(), texts, which, is_there)
+    )
 
 
 def _encode_raw(pyarrow: Any, count: int, inline: dict[int, bytes]) -> Any:
-    if not inline:
-        return pyarrow.nulls(count, pyarrow.binary())
-    places = np.array(list(inline), np.int64)
+    places = np.fromiter(inline, np.int64, len(inline))
     which = np.zeros(count, np.int64)
     which[places] = np.arange(len(places))
-    is_missing = np.ones(count, np.bool_)
-    is_missing[places] = False
-    return pyarrow.array(list(inline.values()), pyarrow.binary()).take(pyarrow.array(which, mask=is_missing))
+    is_there = np.zeros(count, np.bool_)
+    is_there[places] = True
+    return _spread(pyarrow, pyarrow.binary(), list(inline.values()), which, is_there)
+
+
+def _spread(pyarrow: Any, kind: Any, contents: list[bytes], which: Column, is_there: npt.NDArray[np.bool_]) -> Any:
+    """Return a column in which a row has the content that `which` says, or nothing.
+
+    It is made of buffers: given arrays or lists, pyarrow imports pandas, and that takes longer than a million rows do.
+    """
+    if not contents:
+        return pyarrow.nulls(len(which), kind)
+    ends = np.cumsum([0, *map(len, contents)]).astype(np.int32)
+    buffers = [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(contents))]
+    values = pyarrow.Array.from_buffers(kind, len(contents), buffers)
+    return values.take(_integers(pyarrow, which, is_there))
+
+
+def _integers(pyarrow: Any, column: Column, is_there: npt.NDArray[np.bool_] | None = None) -> Any:
+    bits = None if is_there is None else pyarrow.py_buffer(np.packbits(is_there, bitorder="little"))
+    content = pyarrow.py_buffer(np.ascontiguousarray(column, np.int64))
+    return pyarrow.Array.from_buffers(pyarrow.int64(), len(column), [bits, content])
 
 
 def decode_part(content: bytes, count: int, name: str) -> PartContent:
@@ -136,9 +152,11 @@ def decode_part(content: bytes, count: int, name: str) -> PartContent:
         table = file.read(columns=list(_COLUMNS), use_threads=False).slice(0, count)
         paths, offsets, sizes, raws = (_one(table[column]) for column in _COLUMNS)
         raws = raws.cast(pyarrow.large_binary())
-        is_inline = raws.is_valid().to_numpy(zero_copy_only=False)
+        is_inline = _numbers(pyarrow, raws.is_valid()) > 0
         places = np.flatnonzero(is_inline)
-        inline = dict(zip(places.tolist(), map(_unguard, raws.take(pyarrow.array(places)).to_pylist()), strict=True))
+        inline = dict(
+            zip(places.tolist(), map(_unguard, raws.take(_integers(pyarrow, places)).to_pylist()), strict=True)
+        )
         urls, numbers = _decode_paths(pyarrow, paths)
         address, nbytes = (_numbers(pyarrow, column) for column in (offsets, sizes))
     except (pyarrow.ArrowException, OSError, KeyError, ValueError) as error:
@@ -166,12 +184,13 @@ def _decode_paths(pyarrow: Any, paths: Any) -> tuple[tuple[str, ...], Column]:
         paths = paths.dictionary_encode()
     texts = [text.decode() if isinstance(text, bytes) else str(text) for text in paths.dictionary.to_pylist()]
     urls = tuple(json.loads(text) if text.startswith('"') else text for text in texts)
-    return urls, paths.indices.fill_null(-1).to_numpy().astype(np.int64)
+    return urls, _numbers(pyarrow, paths.indices, -1)
 
 
-def _numbers(pyarrow: Any, column: Any) -> Column:
-    found: Column = column.cast(pyarrow.int64()).fill_null(0).to_numpy()
-    return found
+def _numbers(pyarrow: Any, column: Any, absent: int = 0) -> Column:
+    """Return a column of numbers, or of truth values, with `absent` where there is none; by way of its buffer, too."""
+    found = column.cast(pyarrow.int64()).fill_null(absent)
+    return np.frombuffer(found.buffers()[1] or b"", np.int64, len(found), found.offset * 8)
 
 
 def _unguard(content: bytes) -> bytes:

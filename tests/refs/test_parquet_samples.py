@@ -66,7 +66,9 @@ def read(array: Any) -> Any:
     """Return the values of an array; of a large one those at the end, and what stands for an error that it gives."""
     key: Any = ...
     if array.size > _MOST_ELEMENTS:
-        key = tuple(slice(max(0, length - 2 * chunk), None) for length, chunk in zip(array.shape, array.chunks))
+        key = tuple(
+            slice(max(0, length - 2 * chunk), None) for length, chunk in zip(array.shape, array.chunks, strict=True)
+        )
     try:
         return np.asarray(array[key])
     except Exception as error:
