@@ -4,7 +4,7 @@
     python benchmarks/container_writers.py open READER SMALL OUT
 
 prints what it took, as JSON. The references are those of one array of COUNT chunks, as a tool holds them before it
-writes: a hierarchy, a dictionary, a manifest. Neither making them nor imports count; but what they take is in the memory.
+writes: a hierarchy, a dictionary, a manifest. Neither making them nor imports count; the memory that they take does.
 """
 
 from __future__ import annotations

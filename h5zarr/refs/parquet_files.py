@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from io import BytesIO
 from json.encoder import encode_basestring_ascii
 from typing import Any
@@ -51,18 +51,18 @@ def encode_part(rows: Rows, urls: Sequence[str], token: str) -> memoryview:
             pyarrow.field("path", pyarrow.json_()),
             pyarrow.field("offset", pyarrow.int64(), nullable=False),
             pyarrow.field("size", pyarrow.int64(), nullable=False),
-            pyarrow.field("raw", pyarrow.binary()),
+            pyarrow.field("raw", pyarrow.large_binary()),
         ],
         metadata={_TOKEN: token.encode()},
     )
-    inline, is_empty = _inline_of(rows)
+    rows = _carry_empty(rows)
     # A whole file has no size in this layout.
     size = np.where(rows.nbytes == TO_THE_END, 0, rows.nbytes) if (rows.nbytes < 0).any() else rows.nbytes
     columns = [
-        _encode_paths(pyarrow, rows, urls, is_empty),
+        _encode_paths(pyarrow, rows, urls),
         _integers(pyarrow, _scatter(rows, rows.address)),
         _integers(pyarrow, _scatter(rows, size)),
-        _encode_raw(pyarrow, rows.count, inline),
+        _encode_raw(pyarrow, rows.count, rows.inline),
     ]
     out = pyarrow.BufferOutputStream()
     pyarrow.parquet.write_table(
@@ -77,20 +77,19 @@ def encode_part(rows: Rows, urls: Sequence[str], token: str) -> memoryview:
     return memoryview(out.getvalue())
 
 
-def _inline_of(rows: Rows) -> tuple[dict[int, bytes], Column | None]:
-    """Return the chunks that a file carries, and which of those that are referred to are among them, if any.
-
-    An address and a size of 0 would mean a whole file: a chunk of no bytes is carried.
-    """
-    inline = {place: _guard(content) for place, content in rows.inline.items()}
+def _carry_empty(rows: Rows) -> Rows:
+    """Return `rows` with chunks of no bytes inline: readers take an address and a size of 0 for a whole file."""
     is_empty = (rows.nbytes == 0) & (rows.address == 0)
     if not is_empty.any():
-        return inline, None
-    return inline | dict.fromkeys(rows.place[is_empty].tolist(), b""), is_empty
-
-
-def _guard(content: bytes) -> bytes:
-    return _BASE64 + b64encode(content) if content.startswith(_BASE64) else content
+        return rows
+    return replace(
+        rows,
+        place=rows.place[~is_empty],
+        address=rows.address[~is_empty],
+        nbytes=rows.nbytes[~is_empty],
+        source=rows.source if isinstance(rows.source, int) else rows.source[~is_empty],
+        inline={**rows.inline, **dict.fromkeys(rows.place[is_empty].tolist(), b"")},
+    )
 
 
 def _scatter(rows: Rows, column: Column) -> Column:
@@ -102,45 +101,61 @@ def _scatter(rows: Rows, column: Column) -> Column:
     return made
 
 
-def _encode_paths(pyarrow: Any, rows: Rows, urls: Sequence[str], is_empty: npt.NDArray[np.bool_] | None) -> Any:
-    used, numbers = np.unique(rows.source, return_inverse=True)
-    which = np.zeros(rows.count, np.int64)
-    if not isinstance(rows.source, int):
+def _encode_paths(pyarrow: Any, rows: Rows, urls: Sequence[str]) -> Any:
+    used, numbers = np.unique(np.broadcast_to(rows.source, len(rows.place)), return_inverse=True)
+    texts = [encode_basestring_ascii(urls[number]).encode() for number in used.tolist()]
+    lengths = np.array([*map(len, texts)], np.int64)
+    is_there = _are_there(rows.count, rows.place)
+    if len(texts) < 2:
+        all_lengths = np.where(is_there, lengths.sum(), 0)
+        storage = _texts(pyarrow, pyarrow.string(), all_lengths, b"".join(texts) * len(rows.place), is_there)
+    else:
+        which = np.zeros(rows.count, np.int64)
         which[rows.place] = numbers
-    is_there = np.zeros(rows.count, np.bool_)
-    is_there[rows.place] = True if is_empty is None else ~is_empty
-    texts = [encode_basestring_ascii(urls[number]).encode() for number in used.tolist()] if is_there.any() else []
-    return pyarrow.ExtensionArray.from_storage(
-        pyarrow.json_(), _spread(pyarrow, pyarrow.string(), texts, which, is_there)
-    )
+        distinct = _texts(pyarrow, pyarrow.string(), lengths, b"".join(texts))
+        storage = distinct.take(_integers(pyarrow, which, is_there))
+    return pyarrow.ExtensionArray.from_storage(pyarrow.json_(), storage)
 
 
-def _encode_raw(pyarrow: Any, count: int, inline: dict[int, bytes]) -> Any:
-    places = np.fromiter(inline, np.int64, len(inline))
-    which = np.zeros(count, np.int64)
-    which[places] = np.arange(len(places))
-    is_there = np.zeros(count, np.bool_)
-    is_there[places] = True
-    return _spread(pyarrow, pyarrow.binary(), list(inline.values()), which, is_there)
+def _encode_raw(pyarrow: Any, count: int, inline: Mapping[int, bytes]) -> Any:
+    place = np.array(sorted(inline), np.int64)
+    contents = [_guard(inline[row]) for row in place.tolist()]
+    lengths = np.zeros(count, np.int64)
+    lengths[place] = [*map(len, contents)]
+    return _texts(pyarrow, pyarrow.large_binary(), lengths, b"".join(contents), _are_there(count, place))
 
 
-def _spread(pyarrow: Any, kind: Any, contents: list[bytes], which: Column, is_there: npt.NDArray[np.bool_]) -> Any:
-    """Return a column in which a row has the content that `which` says, or nothing.
+def _guard(content: bytes) -> bytes:
+    return _BASE64 + b64encode(content) if content.startswith(_BASE64) else content
 
-    It is made of buffers: given arrays or lists, pyarrow imports pandas, and that takes longer than a million rows do.
-    """
-    if not contents:
-        return pyarrow.nulls(len(which), kind)
-    ends = np.cumsum([0, *map(len, contents)]).astype(np.int32)
-    buffers = [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(contents))]
-    values = pyarrow.Array.from_buffers(kind, len(contents), buffers)
-    return values.take(_integers(pyarrow, which, is_there))
+
+def _are_there(count: int, place: Column) -> npt.NDArray[np.bool_]:
+    made = np.zeros(count, np.bool_)
+    made[place] = True
+    return made
+
+
+# Columns are made of their buffers. Given arrays or lists, pyarrow imports pandas, and its own functions for some other
+# things: that takes longer than to write a million rows.
+
+
+def _texts(
+    pyarrow: Any, kind: Any, lengths: Column, content: bytes, is_there: npt.NDArray[np.bool_] | None = None
+) -> Any:
+    """Return a column of texts or bytes, which stand behind each other in `content`."""
+    ends = np.zeros(len(lengths) + 1, np.int64 if kind == pyarrow.large_binary() else np.int32)
+    np.cumsum(lengths, out=ends[1:])
+    buffers = [_bits(pyarrow, is_there), pyarrow.py_buffer(ends), pyarrow.py_buffer(content)]
+    return pyarrow.Array.from_buffers(kind, len(lengths), buffers)
 
 
 def _integers(pyarrow: Any, column: Column, is_there: npt.NDArray[np.bool_] | None = None) -> Any:
-    bits = None if is_there is None else pyarrow.py_buffer(np.packbits(is_there, bitorder="little"))
     content = pyarrow.py_buffer(np.ascontiguousarray(column, np.int64))
-    return pyarrow.Array.from_buffers(pyarrow.int64(), len(column), [bits, content])
+    return pyarrow.Array.from_buffers(pyarrow.int64(), len(column), [_bits(pyarrow, is_there), content])
+
+
+def _bits(pyarrow: Any, is_there: npt.NDArray[np.bool_] | None) -> Any:
+    return None if is_there is None else pyarrow.py_buffer(np.packbits(is_there, bitorder="little"))
 
 
 def decode_part(content: bytes, count: int, name: str) -> PartContent:
@@ -184,16 +199,26 @@ def _decode_paths(pyarrow: Any, paths: Any) -> tuple[tuple[str, ...], Column]:
         paths = paths.dictionary_encode()
     texts = [text.decode() if isinstance(text, bytes) else str(text) for text in paths.dictionary.to_pylist()]
     urls = tuple(json.loads(text) if text.startswith('"') else text for text in texts)
-    return urls, _numbers(pyarrow, paths.indices, -1)
+    return urls, np.where(_is_there(paths), _numbers(pyarrow, paths.indices), -1)
 
 
-def _numbers(pyarrow: Any, column: Any, absent: int = 0) -> Column:
-    """Return a column of numbers, or of truth values, with `absent` where there is none; by way of its buffer, too."""
-    found = column.cast(pyarrow.int64()).fill_null(absent)
+def _numbers(pyarrow: Any, column: Any) -> Column:
+    """Return a column of numbers: 0, or anything, where there is none."""
+    found = column if column.type == pyarrow.int64() else column.cast(pyarrow.int64())
     return np.frombuffer(found.buffers()[1] or b"", np.int64, len(found), found.offset * 8)
 
 
-def _unguard(content: bytes) -> bytes:
+def _is_there(column: Any) -> npt.NDArray[np.bool_]:
+    """Return which rows of a column have a value."""
+    bits = column.buffers()[0]
+    if bits is None:
+        return np.ones(len(column), np.bool_)
+    rows = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")
+    return rows[column.offset : column.offset + len(column)].astype(np.bool_)
+
+
+def _unguard(content: bytes | str) -> bytes:
+    content = content if isinstance(content, bytes) else content.encode()
     return b64decode(content[len(_BASE64) :], validate=True) if content.startswith(_BASE64) else content
 
 
