@@ -36,12 +36,14 @@ examples:
   h5zarr translate ocean.nc ocean.json --include 'sst' --include time --include l[ao][tn]
   h5zarr translate ocean.nc ocean.json --group /forecast --exclude '*_bnds'
   h5zarr translate ocean.nc - | jq '.refs | keys'            to standard output
+  h5zarr translate ocean.nc ocean.parquet                    a directory of Parquet files, for very many chunks
 
 open them with:
   xarray.open_dataset("ocean.json", engine="h5zarr")
   Without h5zarr:
   xarray.open_dataset("reference://", engine="zarr", storage_options={{"fo": "ocean.json"}})
-  That needs "remote_options": {{"asynchronous": True}} in the storage options for files on http or s3.
+  That needs "remote_options": {{"asynchronous": True}} in the storage options for files on http or s3,
+  and "remote_protocol": "file", "https" or "s3" for Parquet.
 
 patterns:
   *, ? and [...] match within one name, ** any number of groups. A pattern without a leading slash matches at any depth;
@@ -61,7 +63,9 @@ def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     parser.add_argument("source", metavar="SOURCE", help="a path, or a URL that fsspec can open (https, s3, gs, ...)")
     parser.add_argument(
-        "out", metavar="OUT", help="where to write: a path or URL, .gz and .zst compress, - is standard output"
+        "out",
+        metavar="OUT",
+        help="where to write: a path or URL, - is standard output; .gz and .zst compress, .parquet is a directory",
     )
     part = parser.add_argument_group("what")
     part.add_argument("--group", default="/", metavar="PATH", help="only this group, which becomes the root")

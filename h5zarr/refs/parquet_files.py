@@ -102,7 +102,10 @@ def _scatter(rows: Rows, column: Column) -> Column:
 
 
 def _encode_paths(pyarrow: Any, rows: Rows, urls: Sequence[str]) -> Any:
-    used, numbers = np.unique(np.broadcast_to(rows.source, len(rows.place)), return_inverse=True)
+    if isinstance(rows.source, int):
+        used, numbers = np.array([rows.source] * (len(rows.place) > 0), np.intp), np.zeros(0, np.intp)
+    else:
+        used, numbers = np.unique(rows.source, return_inverse=True)
     texts = [encode_basestring_ascii(urls[number]).encode() for number in used.tolist()]
     lengths = np.array([*map(len, texts)], np.int64)
     is_there = _are_there(rows.count, rows.place)
