@@ -148,7 +148,11 @@ def _put(new: str, path: str) -> None:
         # Not in one step on this system: for a moment there is neither.
         old = new_name_beside(path)
         os.rename(path, old)
-        os.rename(new, path)
+        try:
+            os.rename(new, path)
+        except OSError:
+            os.rename(old, path)
+            raise
         os.rename(old, new)
 
 

@@ -193,6 +193,8 @@ def _decode_array(
         if token is not None and found.token != token:
             raise SourceChanged(f"{part.name} does not belong to {METADATA}", remedy=_REPLACED)
         rows = found.rows
+        if token is not None and rows.count != part.count:
+            raise MalformedFile(f"{part.name} has {rows.count} rows, and not {part.count}")
         runs.append(
             Run(
                 layout=array.layout,

@@ -25,6 +25,7 @@ from h5zarr.refs.records import Rows
 
 _COLUMNS = ("path", "offset", "size", "raw")
 _TOKEN = b"h5zarr"
+_MOST_ROWS = 1 << 26
 _BASE64 = b"base64:"  # readers decode what begins so
 
 
@@ -166,6 +167,8 @@ def decode_part(content: bytes, count: int, name: str) -> PartContent:
     pyarrow = _import_pyarrow()
     try:
         file = pyarrow.parquet.ParquetFile(BytesIO(content))
+        if file.metadata.num_rows > _MOST_ROWS:
+            raise MalformedFile(f"{name} has {file.metadata.num_rows} rows, which are more than h5zarr reads at a time")
         token = (file.metadata.metadata or {}).get(_TOKEN)
         table = file.read(columns=list(_COLUMNS), use_threads=False).slice(0, count)
         paths, offsets, sizes, raws = (_one(table[column]) for column in _COLUMNS)

@@ -76,6 +76,11 @@ def write_parquet_v2(
     _write(head, arrays, urls, provenance, out, record_size)
 
 
+def is_own_metadata(content: bytes) -> bool:
+    """Return whether a `.zmetadata` with these first bytes is one that h5zarr wrote."""
+    return content.startswith(b'{"h5zarr":{"version":')
+
+
 def token_of(content: bytes) -> str:
     """Return what the files of a container say of the `.zmetadata` that they belong to, given its content."""
     return sha256(content).hexdigest()[:32]
@@ -92,7 +97,7 @@ def _write(
     """Write the files, and `.zmetadata` last: without it, they are nothing."""
     _check(arrays, out.shown)
     told = {**provenance.to_json(), "urls": urls, "files": {name: found.spans() for name, found in arrays.items()}}
-    content = dump({**head, "record_size": record_size, OURS: told}).encode()
+    content = dump({OURS: told, "record_size": record_size, **head}).encode()
     token = token_of(content)
     for name, found in arrays.items():
         for number in found.numbers:

@@ -12,6 +12,7 @@ import pytest
 import xarray as xr
 import zarr
 
+from h5zarr.engine.entrypoint import H5ZarrBackendEntrypoint
 from h5zarr.errors import OutputError, ProblemWarning, SourceChanged
 from h5zarr.read.opening import open_hierarchy
 from h5zarr.store import open_store
@@ -43,6 +44,14 @@ def test_the_engine_shows_the_file_without_options(tmp_path: Path, version: int)
         for place in (out, f"{out}/", server.url("/refs.parquet")):
             with xr.open_dataset(place, engine="h5zarr") as found:
                 xr.testing.assert_identical(found.load(), expected.load())
+
+
+def test_xarray_finds_the_engine_itself(out: Path, tmp_path: Path) -> None:
+    engine = H5ZarrBackendEntrypoint()
+    assert engine.guess_can_open(out)
+    (out / ".zmetadata").write_text('{"metadata": {}, "record_size": 1}')
+    assert not engine.guess_can_open(out)
+    assert not engine.guess_can_open(tmp_path)
 
 
 def test_a_store_has_all_keys_and_values(out: Path) -> None:
