@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from h5zarr.errors import MalformedFile, OutputError, SourceChanged
 from h5zarr.hierarchy import TO_THE_END, ArrayNode, GroupNode, Hierarchy, Manifest
@@ -252,3 +254,34 @@ def test_what_is_wrong_with_the_index_is_told(tmp_path: Path, change: dict[str, 
     (out / ".zmetadata").write_text(json.dumps(told))
     with pytest.raises((MalformedFile, SourceChanged), match=r"refs.parquet"):
         _ = manifest_of(open_hierarchy(out).hierarchy, "/plain").index
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_any_chunks_are_what_fsspec_finds_and_what_is_read_back(tmp_path_factory: Any, data: st.DataObject) -> None:
+    grid = tuple(data.draw(st.lists(st.integers(1, 5), max_size=3)))
+    size = data.draw(st.integers(1, 130))
+    urls = tuple(f"file:///é {number}" for number in range(data.draw(st.integers(1, 3))))
+    number = st.integers(0, 2**63 - 1).map(lambda value: value // 2)
+    reference = st.tuples(st.integers(0, len(urls) - 1), number, number.map(lambda value: value + 1))
+    chunks = {index: data.draw(st.one_of(st.none(), st.binary(max_size=9), reference)) for index in np.ndindex(grid)}
+    referred = {index: chunk for index, chunk in chunks.items() if isinstance(chunk, tuple)}
+    columns = np.array([*referred.values()], np.int64).reshape(len(referred), 3)
+    manifest = Manifest(
+        index=np.array([*referred], np.int64).reshape(len(referred), len(grid)),
+        address=columns[:, 1].copy(),
+        nbytes=columns[:, 2].copy(),
+        source=columns[:, 0].astype(np.int32) if len(urls) > 1 else 0,
+        inline={index: chunk for index, chunk in chunks.items() if isinstance(chunk, bytes)},
+    )
+    directory = tmp_path_factory.mktemp("any")
+    raw = RawFile(directory / "data.bin")
+    node = replace(make_array(raw, np.zeros(grid, "i1"), (1,) * len(grid)), manifest=manifest)
+    hierarchy = replace(make_hierarchy(raw, {"/v": node}), urls=urls)
+    write(hierarchy, directory / "refs.parquet", size=size)
+    assert_same(hierarchy, open_hierarchy(directory / "refs.parquet").hierarchy)
+    with lenient():
+        mapper = lazy_mapper(directory / "refs.parquet")
+        for index, chunk in chunks.items():
+            expected = [urls[chunk[0]], *chunk[1:]] if isinstance(chunk, tuple) else chunk
+            assert mapper.get(f"v/{'.'.join(map(str, index)) or 0}") == expected
