@@ -28,7 +28,7 @@ from h5zarr.netcdf4.names import interpret_names
 from h5zarr.netcdf4.scales import NOT_COORDINATE
 from h5zarr.refs.json_v2 import write_nodes_v2
 from h5zarr.refs.json_v3 import write_json_v3
-from h5zarr.refs.names import check_readers, check_urls, leave_out_unreadable
+from h5zarr.refs.names import check_parquet, check_readers, check_urls, leave_out_unreadable
 from h5zarr.refs.nz import declare_nz
 from h5zarr.refs.output import check_output, open_output
 from h5zarr.refs.output_directory import is_directory_output, open_directory
@@ -121,21 +121,34 @@ class Translation:
         """Write the references to a path or URL, `-` being standard output. All, or nothing.
 
         They are JSON, compressed where the name ends in .gz or .zst, or a directory of Parquet files where it ends in
-        .parquet or .parq.
+        .parquet or .parq; what that cannot hold is left out, and named in a ProblemWarning.
         """
-        provenance = replace(self.provenance, problems=self.problems)
         if is_directory_output(out):
-            self._write_parquet(out, storage_options, provenance)
+            fitted = self._fit_parquet()
+            for problem in fitted.problems[len(self.problems) :]:
+                warn(f"{problem}. {problem.remedy}", ProblemWarning, stacklevel=2)
+            fitted._write_parquet(out, storage_options)
             return
+        provenance = replace(self.provenance, problems=self.problems)
         with open_output(out, storage_options) as sink:
             if self.nodes_v2 is not None:
                 write_nodes_v2(self.nodes_v2, self.hierarchy.urls, provenance, sink)
             else:
                 write_json_v3(self.hierarchy, provenance, sink)
 
-    def _write_parquet(
-        self, out: str | os.PathLike[str], storage_options: Mapping[str, Any] | None, provenance: Provenance
-    ) -> None:
+    def _fit_parquet(self) -> Translation:
+        """Return this without the arrays that references in Parquet cannot hold, which are then among its problems."""
+        problems = check_parquet(self.arrays())
+        left_out = {problem.path for problem in problems}
+        if not left_out:
+            return self
+        nodes = {path: node for path, node in self.hierarchy.nodes.items() if path not in left_out}
+        nodes_v2 = self.nodes_v2 and {path: node for path, node in self.nodes_v2.items() if path not in left_out}
+        hierarchy = replace(self.hierarchy, nodes=nodes, problems=self.problems + problems)
+        return replace(self, hierarchy=hierarchy, nodes_v2=nodes_v2)
+
+    def _write_parquet(self, out: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> None:
+        provenance = replace(self.provenance, problems=self.problems)
         with open_directory(out, storage_options) as sink:
             if self.nodes_v2 is not None:
                 write_parquet_v2(self.nodes_v2, self.hierarchy.urls, provenance, sink)
@@ -165,6 +178,8 @@ def translate(
         if on_open is not None:
             on_open(opened.log)
         translation = translate_source(opened, os.fspath(source), options, storage_options, policy)
+    if out is not None and is_directory_output(out):
+        translation = translation._fit_parquet()
     if options.strict and translation.problems:
         raise ProblemsFound(translation.problems)
     if out is not None:

@@ -18,7 +18,7 @@ from h5zarr.errors import OutputError, Problem
 from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
 from h5zarr.refs.container import dump
 from h5zarr.refs.json_v3 import encode_metadata_v3
-from h5zarr.refs.names import leave_out_unreadable
+from h5zarr.refs.names import check_parquet, leave_out_unreadable
 from h5zarr.refs.parquet_files import encode_part
 from h5zarr.refs.provenance import Provenance
 from h5zarr.refs.records import Records, find_records
@@ -107,10 +107,8 @@ def _write(
 
 def _check(arrays: Mapping[str, Records], shown: str) -> None:
     """Raise OutputError for what this layout cannot hold."""
-    for name in arrays:
-        if name.startswith(".z") or "/.z" in name:
-            what = f"/{name}: readers of Parquet take names that begin with .z for metadata, and would miss its values"
-            raise OutputError(shown, what, remedy=f"Leave it out with --exclude '/{name}', or write JSON.")
+    for problem in check_parquet(f"/{name}" for name in arrays):
+        raise OutputError(shown, str(problem), remedy=problem.remedy)
     if sum(len(found.numbers) for found in arrays.values()) > _MOST_FILES:
         what = f"the chunks are so far apart that they need more than {_MOST_FILES} files"
         raise OutputError(shown, what, remedy="Write JSON instead: a name that ends in .json.zst.")

@@ -16,7 +16,7 @@ from h5zarr.engine.entrypoint import H5ZarrBackendEntrypoint
 from h5zarr.errors import OutputError, ProblemWarning, SourceChanged
 from h5zarr.read.opening import open_hierarchy
 from h5zarr.store import open_store
-from h5zarr.translating import Options, translate
+from h5zarr.translating import Options, ProblemsFound, translate
 from tests.collections_of_files import SAMPLES
 from tests.servers import RangeServer
 
@@ -123,3 +123,23 @@ def test_the_source_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="this is the file that is read"):
         translate(source, source)
     assert os.path.getsize(source) == os.path.getsize(OCEAN)
+
+
+def test_arrays_whose_names_no_directory_can_have_are_named(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "odd.h5", "w") as file:
+        for name in ("fine", "é" * 128, "group/.zarray of mine", ".z/inside"):
+            file[name] = np.arange(3000)
+    done = translate(tmp_path / "odd.h5", tmp_path / "refs.parquet")
+    assert sorted(done.arrays()) == ["/fine"]
+    assert sorted(problem.path for problem in done.problems) == [
+        "/.z/inside",
+        "/group/.zarray of mine",
+        "/" + "é" * 128,
+    ]
+    with pytest.warns(ProblemWarning) as told:
+        translate(tmp_path / "odd.h5").write(tmp_path / "again.parquet")
+    assert len(told) == 3
+    for place in ("refs.parquet", "again.parquet"):
+        assert open_hierarchy(tmp_path / place).hierarchy.problems == done.problems
+    with pytest.raises(ProblemsFound):
+        translate(tmp_path / "odd.h5", tmp_path / "refs.parquet", options=Options(strict=True))

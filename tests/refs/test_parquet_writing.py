@@ -214,9 +214,8 @@ def test_names_that_readers_take_for_metadata_are_refused(tmp_path: Path) -> Non
     """fsspec's reader would find no chunk of it, and show fill values."""
     file = RawFile(tmp_path / "data.bin")
     hierarchy = make_hierarchy(file, {"/g": GroupNode(attributes={}), "/g/.zone": make_array(file, np.zeros(3))})
-    with pytest.raises(OutputError, match=r"/g/.zone: readers of Parquet take names") as caught:
+    with pytest.raises(OutputError, match=r"/g/.zone: readers of Parquet take names"):
         write_parquet_v3(hierarchy, PROVENANCE, Files())
-    assert "--exclude '/g/.zone'" in caught.value.remedy
 
 
 def test_chunks_that_need_too_many_files_are_refused(tmp_path: Path) -> None:
