@@ -1,6 +1,6 @@
 """Containers of references: writing and opening JSON and Parquet, h5zarr against kerchunk and VirtualiZarr in one run.
 
-    python benchmarks/containers.py [--counts 10000,100000,1000000] [--largest] [--repeat N] [--no-peers]
+    python benchmarks/containers.py [--counts 10000,100000,1000000] [--largest] [--repeat N] [--no-peers] [--only json|parquet]
 
 One array of so many chunks, in one file; each container is written in a process of its own, and opened in others, with
 the imports done before. All references are compared with the columns they were made of before the times are shown.
@@ -152,6 +152,7 @@ def main() -> None:
     parser.add_argument("--largest", action="store_true", help="add 10,000,000 chunks, to Parquet by h5zarr alone")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--only", choices=("json", "parquet"))
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     print_machine()
@@ -159,12 +160,14 @@ def main() -> None:
     for count in map(int, arguments.counts.split(",")):
         results: dict[str, Result] = {}
         for tool in WRITERS:
-            if tool.startswith("h5zarr") or not arguments.no_peers:
+            is_wanted = arguments.only is None or tool.lower().endswith(arguments.only)
+            if is_wanted and (tool.startswith("h5zarr") or not arguments.no_peers):
                 print(f"{count:,}, {tool} ...", file=sys.stderr, flush=True)
                 results[tool] = measure(tool, count, arguments.repeat if tool.startswith("h5zarr") else 1)
                 ours = results[f"h5zarr, {tool.rpartition(' ')[2]}"]
                 rows.append(row(tool, count, results[tool], ours))
-        verdicts += judge(count, results)
+        if arguments.only != "json":
+            verdicts += judge(count, results)
     if arguments.largest:
         largest = measure("h5zarr, Parquet", 10_000_000, 1)
         rows.append(row("h5zarr, Parquet", 10_000_000, largest, largest))
