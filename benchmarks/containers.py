@@ -1,6 +1,6 @@
 """Containers of references: writing and opening JSON and Parquet, h5zarr against kerchunk and VirtualiZarr in one run.
 
-    python benchmarks/containers.py [--counts 10000,100000,1000000] [--largest] [--repeat N] [--no-peers] [--only json|parquet]
+    python benchmarks/containers.py [--counts 10000,1000000] [--largest] [--repeat N] [--no-peers] [--only json|parquet]
 
 One array of so many chunks, in one file; each container is written in a process of its own, and opened in others, with
 the imports done before. All references are compared with the columns they were made of before the times are shown.
