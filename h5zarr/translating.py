@@ -10,14 +10,13 @@ from typing import Any
 from warnings import warn
 
 from h5zarr import __version__
+from h5zarr.containers import Content, check_container, fit_container, write_references
 from h5zarr.encode.encode import Encoded, Encoding
 from h5zarr.encode.options import Inlining
 from h5zarr.encode.runs import CHUNK_NBYTES
 from h5zarr.errors import H5ZarrError, Problem, ProblemWarning
 from h5zarr.hierarchy import ArrayNode, Hierarchy
 from h5zarr.icechunk.commit import Commit, check_form
-from h5zarr.icechunk.numbers import spell_out
-from h5zarr.icechunk.storage import check_place, is_icechunk
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
@@ -29,11 +28,8 @@ from h5zarr.netcdf4.interpret import interpret_file
 from h5zarr.netcdf4.model import Naming
 from h5zarr.netcdf4.names import interpret_names
 from h5zarr.netcdf4.scales import NOT_COORDINATE
-from h5zarr.refs.json_v2 import write_nodes_v2
-from h5zarr.refs.json_v3 import write_json_v3
 from h5zarr.refs.names import check_readers, check_urls, leave_out_unreadable
 from h5zarr.refs.nz import declare_nz
-from h5zarr.refs.output import check_output, open_output
 from h5zarr.refs.provenance import Provenance, SourceState
 from h5zarr.refs.v2_metadata import NodeV2, encode_v2
 from h5zarr.related import Related, find_related
@@ -126,28 +122,26 @@ class Translation:
         commit: Commit | None = None,
         source_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write the references to a path or URL, `-` being standard output; .gz and .zst compress. All, or nothing.
+        """Write the references to a path or URL, `-` being standard output. All, or nothing.
 
-        Into an Icechunk repository, icechunk+file:///directory or icechunk+s3://bucket/prefix, they go as a new
-        snapshot. What is no secret of `source_options`, such as an endpoint, is kept there for readers.
+        They are JSON, compressed where the name ends in .gz or .zst, or a directory of Parquet files where it ends in
+        .parquet or .parq. Into an Icechunk repository, icechunk+file:///directory or icechunk+s3://bucket/prefix, they
+        go as a new snapshot; what is no secret of `source_options`, such as an endpoint, is kept there for readers.
+        What a container cannot hold is left out, and named in a ProblemWarning.
         """
-        provenance = replace(self.provenance, problems=self.problems)
         check_form(out, self.options.zarr_format, commit)
-        if is_icechunk(out):
-            from h5zarr.icechunk.writing import write_icechunk
+        fitted = self.fit(out)
+        known = len(self.problems), len(self.warnings)
+        for problem in (*fitted.problems[known[0] :], *fitted.warnings[known[1] :]):
+            warn(f"{problem}. {problem.remedy}", ProblemWarning, stacklevel=2)
+        provenance = replace(self.provenance, problems=fitted.problems)
+        content = Content(fitted.hierarchy, fitted.nodes_v2)
+        write_references(content, provenance, out, storage_options, commit, source_options)
 
-            for problem in spell_out(self.hierarchy)[1]:
-                warn(f"{problem}. {problem.remedy}", ProblemWarning, stacklevel=2)
-            commit = commit or Commit()
-            choices: dict[str, Any] = {"storage_options": storage_options, "source_options": source_options}
-            choices |= {"branch": commit.branch, "message": commit.message}
-            write_icechunk(self.hierarchy, provenance, os.fspath(out), **choices)
-            return
-        with open_output(out, storage_options) as sink:
-            if self.nodes_v2 is not None:
-                write_nodes_v2(self.nodes_v2, self.hierarchy.urls, provenance, sink)
-            else:
-                write_json_v3(self.hierarchy, provenance, sink)
+    def fit(self, out: str | os.PathLike[str]) -> Translation:
+        """Return this as the container at `out` can hold it."""
+        content = fit_container(Content(self.hierarchy, self.nodes_v2), out)
+        return replace(self, hierarchy=content.hierarchy, nodes_v2=content.nodes_v2)
 
 
 def translate(
@@ -169,21 +163,16 @@ def translate(
     """
     options = options or Options()
     if out is not None:
-        check_output(out, os.fspath(source))
-        check_form(out, options.zarr_format, commit)
-        if is_icechunk(out):
-            check_place(os.fspath(out), output_options)
+        check_container(out, os.fspath(source), options.zarr_format, commit, output_options)
     with open_source(source, storage_options, policy) as opened:
         if on_open is not None:
             on_open(opened.log)
         translation = translate_source(opened, os.fspath(source), options, storage_options, policy)
+    if out is not None:
+        translation = translation.fit(out)
     if options.strict and translation.problems:
         raise ProblemsFound(translation.problems)
     if out is not None:
-        if is_icechunk(out):
-            hierarchy, warnings = spell_out(translation.hierarchy)
-            hierarchy = replace(hierarchy, warnings=hierarchy.warnings + warnings)
-            translation = replace(translation, hierarchy=hierarchy)
         translation.write(out, output_options, commit=commit, source_options=storage_options)
     return translation
 

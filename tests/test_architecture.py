@@ -31,6 +31,7 @@ ROOMS = (
     "scanning",
     "related",
     "selecting",
+    "containers",
     "translating",
     "many",
     "virtualizarr",
@@ -55,7 +56,7 @@ OUTSIDE_NUMPY = {
     "obstore": {"virtualizarr.py"},
     "kerchunk": set(),
     "icechunk": {"icechunk/*"},
-    "pyarrow": {"refs/parquet.py"},
+    "pyarrow": {"refs/parquet_files.py"},
 }
 
 

@@ -87,6 +87,26 @@ def test_the_storage_options_for_http_are_those_that_work(beside_samples: Path) 
         assert names["remote"].sst[0, 0, 0].item() == pytest.approx(14.13)
 
 
+@pytest.mark.filterwarnings("ignore:The 'fastparquet' engine is deprecated", "ignore:Both zarr.json")
+@pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
+@pytest.mark.parametrize("version", [3, 2])
+def test_the_storage_options_for_parquet_are_those_that_work(beside_samples: Path, version: int) -> None:
+    xarray = pytest.importorskip("xarray")
+    pytest.importorskip("fastparquet")
+    pytest.importorskip("pyarrow.parquet")
+    import h5zarr
+    from h5zarr.translating import Options
+
+    (code,) = [code for _, code in BLOCK.findall((DOCS / "containers.md").read_text()) if "plain = " in code]
+    for place in ("ocean.parquet", "ocean.json"):
+        h5zarr.translate("ocean.nc", place, options=Options(zarr_format=version))
+    names: dict[str, Any] = {"xarray": xarray}
+    run(code, names)
+    options = {"fo": "ocean.json", "remote_protocol": "file"}
+    expected = xarray.open_dataset("reference://", engine="zarr", storage_options=options)
+    xarray.testing.assert_identical(names["plain"].load(), expected.load())
+
+
 # --- commands
 
 

@@ -38,12 +38,14 @@ examples:
   h5zarr translate ocean.nc ocean.json --group /forecast --exclude '*_bnds'
   h5zarr translate ocean.nc icechunk+file:///data/ocean --message 'as of May'    a new snapshot of a repository
   h5zarr translate ocean.nc - | jq '.refs | keys'            to standard output
+  h5zarr translate ocean.nc ocean.parquet                    a directory of Parquet files, for very many chunks
 
 open them with:
   xarray.open_dataset("ocean.json", engine="h5zarr")
   Without h5zarr:
   xarray.open_dataset("reference://", engine="zarr", storage_options={{"fo": "ocean.json"}})
-  That needs "remote_options": {{"asynchronous": True}} in the storage options for files on http or s3.
+  That needs "remote_options": {{"asynchronous": True}} in the storage options for files on http or s3,
+  and "remote_protocol": "file", "https" or "s3" for Parquet.
   An Icechunk repository is opened with the package icechunk, which must be allowed to read the files:
   repository = icechunk.Repository.open(storage, authorize_virtual_chunk_access={{"file:///data/": None}})
   xarray.open_zarr(repository.readonly_session("main").store, consolidated=False)
@@ -68,7 +70,7 @@ def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument(
         "out",
         metavar="OUT",
-        help="where to write: a path or URL, .gz and .zst compress, - is standard output; "
+        help="where to write: a path or URL, - is standard output; .gz and .zst compress, .parquet is a directory; "
         "icechunk+file:///DIRECTORY or icechunk+s3://BUCKET/PREFIX is an Icechunk repository, made if it is not there",
     )
     part = parser.add_argument_group("what")

@@ -16,6 +16,7 @@ from h5zarr.engine.values import open_values
 from h5zarr.hierarchy import GroupNode
 from h5zarr.io.url import find_local_path
 from h5zarr.read.opening import Opened, open_hierarchy
+from h5zarr.refs.parquet_writing import METADATA, is_own_metadata
 from h5zarr.refs.reading import is_own_references
 
 if TYPE_CHECKING:
@@ -42,14 +43,19 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Return whether this is a reference file that h5zarr wrote, on this machine: others have their own engines."""
+        """Return whether these are references that h5zarr wrote, on this machine: others have their own engines."""
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         path = find_local_path(os.fspath(filename_or_obj))
-        if path is None or not os.path.isfile(path):
+        if path is None:
+            return False
+        is_own = is_own_references
+        if os.path.isdir(path):
+            path, is_own = os.path.join(path, METADATA), is_own_metadata
+        if not os.path.isfile(path):
             return False
         with open(path, "rb") as file:
-            return is_own_references(file.read(_SNIFFED_NBYTES))
+            return is_own(file.read(_SNIFFED_NBYTES))
 
     def open_dataset(
         self,

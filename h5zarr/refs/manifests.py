@@ -40,7 +40,7 @@ def join_runs(runs: Sequence[Run], inline: Mapping[Index, bytes]) -> Chunks:
 
     Raises MalformedFile if a chunk occurs twice.
     """
-    run = runs[0] if len(runs) == 1 else _append(runs)
+    run = runs[0] if len(runs) == 1 else append_runs(runs)
     try:
         order = _row_major_order(run.index)
         if inline and len(run.index):
@@ -83,8 +83,8 @@ class _Twins(Exception):
     """A row occurs twice."""
 
 
-def _append(runs: Sequence[Run]) -> Run:
-    """Return runs of one array behind each other."""
+def append_runs(runs: Sequence[Run]) -> Run:
+    """Return runs of one array behind each other; there is at least one."""
     numbers = {url: number for number, url in enumerate(dict.fromkeys(url for run in runs for url in run.urls))}
     sources = []
     for run in runs:

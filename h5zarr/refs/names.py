@@ -6,6 +6,7 @@ and in URLs. What is refused here makes zarr fail on the whole file, not only on
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from h5zarr.errors import Problem, Unrepresentable
@@ -15,6 +16,7 @@ from h5zarr.io.quoting import is_rewritten
 from h5zarr.io.url import display_url
 
 URL_KIND = "url"
+_MOST_NBYTES = 255
 
 
 def leave_out_unreadable(hierarchy: Hierarchy) -> tuple[Hierarchy, tuple[Problem, ...]]:
@@ -41,6 +43,26 @@ def _refuse(path: str) -> str:
     if name in ("", ".", ".."):
         return f'zarr does not take "{name}" for a name'
     return ""
+
+
+def check_parquet(arrays: Iterable[str]) -> tuple[Problem, ...]:
+    """Return a problem for each path of an array that references in Parquet cannot hold, whose files bear its name.
+
+    fsspec's reader takes names that begin with .z for metadata, finds no chunk, and would show fill values.
+    """
+    problems = []
+    for path in arrays:
+        names = path.split("/")
+        if any(name.startswith(".z") for name in names):
+            what = "readers of Parquet take names that begin with .z for metadata, and would miss its chunks"
+        elif max(len(name.encode(errors="surrogateescape")) for name in names) > _MOST_NBYTES:
+            what = f"a name has more than {_MOST_NBYTES} bytes, which the directory of its references cannot have"
+        elif "\0" in path:
+            what = "a name has a zero byte, which the directory of its references cannot have"
+        else:
+            continue
+        problems.append(Problem(path, Unrepresentable.kind, what, "Write JSON, which keeps it."))
+    return tuple(problems)
 
 
 def check_urls(urls: tuple[str, ...]) -> tuple[Problem, ...]:

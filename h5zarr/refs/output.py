@@ -50,7 +50,7 @@ class _File:
         self._shown = shown
 
     def write(self, data: bytes, /) -> None:
-        with _told_as(self._shown):
+        with told_as(self._shown):
             self._file.write(data)
 
 
@@ -67,6 +67,16 @@ def check_output(target: str | os.PathLike[str], source: str) -> None:
         raise OutputError(display_url(text), what, remedy="Give another name for the output.")
 
 
+def check_name(text: str) -> None:
+    """Raise OutputError where `text` is no name that readers of references could be given."""
+    path = find_local_path(text)
+    if "::" in text and (path is not None or not is_chain(text)):
+        what = 'readers of references take "::" in the name for the end of a link in a chain of URLs'
+        raise OutputError(display_url(text), what, remedy="Give another name for the output.")
+    if path is not None and "\0" in path:
+        raise OutputError(display_url(text), "this is no name of a file", remedy="Give another name for the output.")
+
+
 @contextmanager
 def open_output(target: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Iterator[Sink]:
     """Give a sink whose bytes stand at `target` when the context ends without an exception, and only then.
@@ -78,11 +88,7 @@ def open_output(target: str | os.PathLike[str], storage_options: Mapping[str, An
     text = os.fspath(target)
     shown = "standard output" if text == "-" else display_url(text)
     path = find_local_path(text)
-    if "::" in text and (path is not None or not is_chain(text)):
-        what = 'readers of references take "::" in the name for the end of a link in a chain of URLs'
-        raise OutputError(shown, what, remedy="Give another name for the output.")
-    if path is not None and "\0" in path:
-        raise OutputError(shown, "this is no name of a file", remedy="Give another name for the output.")
+    check_name(text)
     compressor = find_compressor(shown if path is None else path)
     if text == "-":
         opened = _standard_output(shown)
@@ -102,20 +108,20 @@ def open_output(target: str | os.PathLike[str], storage_options: Mapping[str, An
 @contextmanager
 def _standard_output(shown: str) -> Iterator[Sink]:
     yield _File(sys.stdout.buffer, shown)
-    with _told_as(shown):
+    with told_as(shown):
         sys.stdout.buffer.flush()
 
 
 @contextmanager
 def _local_file(path: str, shown: str) -> Iterator[Sink]:
-    with _told_as(shown):
+    with told_as(shown):
         # A pipe or /dev/null is written to: to replace it would be a surprise.
-        beside = None if _is_device(path) else _beside(path)
+        beside = None if _is_device(path) else new_name_beside(path)
         # Not by tempfile, whose files only their owner may read.
         file = open(path, "wb") if beside is None else open(beside, "xb")  # noqa: SIM115
     try:
         yield _File(file, shown)
-        with _told_as(shown):
+        with told_as(shown):
             file.flush()
             if beside is not None:
                 os.fsync(file.fileno())
@@ -131,7 +137,7 @@ def _local_file(path: str, shown: str) -> Iterator[Sink]:
         raise
 
 
-def _beside(path: str) -> str:
+def new_name_beside(path: str) -> str:
     """Return a new name in the directory of `path`."""
     return os.path.join(os.path.dirname(path), f".h5zarr-{secrets.token_hex(8)}.tmp")
 
@@ -150,29 +156,29 @@ def _is_device(path: str) -> bool:
 @contextmanager
 def _remote_file(url: str, storage_options: Mapping[str, Any], shown: str) -> Iterator[Sink]:
     # Into a file first: an upload that was begun cannot be taken back with every file system that fsspec knows.
-    with _told_as(shown):
-        filesystem, path = _find_filesystem(url, storage_options, shown)
+    with told_as(shown):
+        filesystem, path = find_filesystem(url, storage_options, shown)
         directory = tempfile.TemporaryDirectory(prefix="h5zarr-")
     with directory as name:
         local = os.path.join(name, "output")
         with open(local, "wb") as file:
             yield _File(file, shown)
-            with _told_as(shown):
+            with told_as(shown):
                 file.flush()
-        _or_output_error(lambda: filesystem.put_file(local, path), shown)
+        or_output_error(lambda: filesystem.put_file(local, path), shown)
 
 
-def _find_filesystem(url: str, storage_options: Mapping[str, Any], shown: str) -> tuple[Any, str]:
+def find_filesystem(url: str, storage_options: Mapping[str, Any], shown: str) -> tuple[Any, str]:
     """Return the file system of `url`, and the path in it."""
     settled = settle_url(url)
     # Not at the top: fsspec takes longer to import than a small file takes to translate.
     from h5zarr.io.filesystems import shared_filesystem
 
-    filesystem, path = _or_output_error(lambda: shared_filesystem(settled, storage_options), shown)
+    filesystem, path = or_output_error(lambda: shared_filesystem(settled, storage_options), shown)
     return filesystem, path
 
 
-def _or_output_error(act: Callable[[], Any], shown: str) -> Any:
+def or_output_error(act: Callable[[], Any], shown: str) -> Any:
     """Return what `act` returns; what it raises becomes an OutputError, which does not carry it along."""
     try:
         return act()
@@ -196,7 +202,7 @@ def _describe_remote(error: Exception, shown: str) -> OutputError:
 
 
 @contextmanager
-def _told_as(shown: str) -> Iterator[None]:
+def told_as(shown: str) -> Iterator[None]:
     """Turn an OSError into an OutputError. A broken pipe stays: a reader that has seen enough is no failure."""
     try:
         yield

@@ -110,7 +110,8 @@ def _find_chunks(document: Document, nodes: Nodes) -> dict[str, Chunks]:
     arrays = nodes.arrays()
     below = group_entries(document.entries, [*arrays, *nodes.skipped], nodes.mark)
     runs = {run.layout: run for run in document.runs}
-    if len(runs) < len(document.runs) or not runs.keys() <= {array.keys for array in arrays.values()}:
+    known = {array.keys for array in arrays.values()}
+    if len(runs) < len(document.runs) or any(one not in known and one.path not in nodes.skipped for one in runs):
         raise MalformedFile("there are references to chunks of no array")
     chunks = {}
     for path, array in arrays.items():

@@ -143,7 +143,7 @@ def test_an_array_with_version_3_metadata_is_described_by_them() -> None:
     columns = {"path": [b'"s3://b/k"', None], "offset": [12, 0], "size": [2, 0], "raw": [None, b"\x01\x02"]}
     out = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(columns), out)
-    found = decode_parquet(index, {"v/refs.0.parq": out.getvalue()}, "refs").hierarchy
+    found = decode_parquet(index, lambda _: {"v/refs.0.parq": out.getvalue()}, "refs").hierarchy
     node = found.nodes["/v"]
     assert isinstance(node, ArrayNode)
     assert (found.urls, node.fill_value, node.codecs) == (("s3://b/k",), 4, tuple(metadata["codecs"]))  # type: ignore[arg-type]
