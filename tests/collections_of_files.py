@@ -52,3 +52,13 @@ def parameters(paths: list[Path], root: Path) -> list[object]:
         reason = f"the collection {root.name} is not beside the project"
         return [pytest.param(None, marks=pytest.mark.skip(reason=reason), id=f"no-{root.name}")]
     return [pytest.param(path, id=str(path.relative_to(root))) for path in paths]
+
+
+def any_samples() -> list[object]:
+    """Return pytest parameters for every file of `sample_data/`, of both formats."""
+    return parameters([*sample_files(), *classic_samples()], SAMPLES)
+
+
+def any_shared(folder: str) -> list[object]:
+    """Return pytest parameters for the files of a shared collection, of both formats."""
+    return parameters([*shared_files(folder), *shared_classic_files(folder)], SHARED / folder)

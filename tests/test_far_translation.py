@@ -13,22 +13,14 @@ from h5zarr.io.file_object import FileObjectSource
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.source import Source, open_source
 from h5zarr.translating import Options, translate_source
-from tests.collections_of_files import (
-    SAMPLES,
-    SHARED,
-    classic_samples,
-    parameters,
-    sample_files,
-    shared_classic_files,
-    shared_files,
-)
+from tests.collections_of_files import any_samples, any_shared
 from tests.io.policies import EXACT
 from tests.roundtrip.reading import written
 
 COLLECTIONS = [
-    *parameters(sample_files() + classic_samples(), SAMPLES),
-    *parameters(shared_files("corpus") + shared_classic_files("corpus"), SHARED / "corpus"),
-    *parameters(shared_files("traps") + shared_classic_files("traps"), SHARED / "traps"),
+    *any_samples(),
+    *any_shared("corpus"),
+    *any_shared("traps"),
 ]
 
 

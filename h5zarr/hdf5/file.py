@@ -31,7 +31,7 @@ from h5zarr.hdf5.shared import read_shared_messages
 from h5zarr.hdf5.superblock import (
     Superblock,
     apply_extension,
-    find_page_nbytes,
+    has_pages,
     read_driver_block,
     read_superblock,
 )
@@ -53,8 +53,8 @@ def read_file(url: str, nbytes: int) -> Step[H5File]:
     yield from read_driver_block(superblock)
     problems = _check_end(superblock)
     extension = yield from _read_extension(superblock)
-    if page_nbytes := find_page_nbytes(extension, superblock.sizes):
-        yield Hints([Pages(page_nbytes)])
+    if has_pages(extension):
+        yield Hints([Pages()])
     entries = yield from read_cache_image(extension, superblock.sizes)
     scan = yield from overlay(_scan(superblock, extension), entries)
     root = scan.objects.get(superblock.root)

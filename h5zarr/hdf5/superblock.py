@@ -23,7 +23,7 @@ class NotHdf5(Unsupported):
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _FIRST_READ_NBYTES = 2048  # covers the first places where a signature may stand
 _NBYTES = 128  # more than a superblock of any version takes
-_PAGED = 1  # of the strategies for file space
+_PAGED = b"\x01\x01"  # a file space message of version 1, and the strategy
 _DRIVERS = {"NCSAfami": "family", "NCSAmult": "multi or split", "Subfilin": "subfiling"}
 
 
@@ -166,22 +166,13 @@ def apply_extension(sizes: Sizes, messages: tuple[Message, ...]) -> Sizes:
     return sizes
 
 
-def find_page_nbytes(messages: tuple[Message, ...], sizes: Sizes) -> int | None:
-    """Return the size of the pages that keep metadata apart from values; None where the file has none.
+def has_pages(messages: tuple[Message, ...]) -> bool:
+    """Return whether a superblock extension says that metadata are in pages apart from values. Spec: IV.A.2.x.
 
-    Spec: IV.A.2.x. This only says how to read: what cannot be understood is passed over.
+    This only says how to read: what cannot be understood is passed over.
     """
-    for message in messages:
-        if message.kind == Kind.FILE_SPACE:
-            cursor = Cursor(message.content, "file space message", sizes)
-            try:
-                version, strategy = cursor.u8(), cursor.u8()
-                cursor.skip(1 + sizes.length_nbytes)  # whether free space is kept, and from what size on
-                page_nbytes = cursor.length()
-            except H5ZarrError:
-                return None
-            return page_nbytes if version == 1 and strategy == _PAGED else None
-    return None
+    message = next((message for message in messages if message.kind == Kind.FILE_SPACE), None)
+    return message is not None and message.content[:2] == _PAGED
 
 
 def read_driver_block(superblock: Superblock) -> Step[None]:

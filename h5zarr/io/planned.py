@@ -152,7 +152,9 @@ class PlannedSource(ABC):
             lacking = unite_ranges(np.concatenate((lacking, hinted)))
             self._hints = self._hints[:0]
         credit = self._ahead.credit(policy.ahead_per_use)
-        limits = replace(policy, cache_nbytes=self._cache_nbytes).limits(pace, asked, credit, is_paged=self._is_paged)
+        # Whether a file has pages stands in its beginning.
+        is_paged = self._is_paged or not self._begun
+        limits = replace(policy, cache_nbytes=self._cache_nbytes).limits(pace, asked, credit, is_paged=is_paged)
         lacking = subtract_ranges(unite_ranges(self._extend_first(lacking)), held)
         fetches = plan_fetches(lacking, held, self.nbytes, limits)
         self._ahead.spent_nbytes += total_nbytes(fetches) - asked

@@ -17,7 +17,7 @@ class Span(NamedTuple):
         return self.address + self.nbytes
 
 
-class Pages(NamedTuple):
-    """Says of a file that it keeps its metadata together, in pages of `nbytes` bytes: the rest need not be read."""
+class Pages:
+    """Says of a file that it keeps its metadata together, in pages of their own: the rest need not be read."""
 
-    nbytes: int
+    __slots__ = ()

@@ -13,15 +13,7 @@ import pytest
 
 from h5zarr.errors import H5ZarrError
 from h5zarr.translating import Translation, translate
-from tests.collections_of_files import (
-    SAMPLES,
-    SHARED,
-    classic_samples,
-    parameters,
-    sample_files,
-    shared_classic_files,
-    shared_files,
-)
+from tests.collections_of_files import any_samples, any_shared
 from tests.engine.comparison import Agreement, compare
 from tests.engine.h5netcdf_view import compare_loosely
 from tests.roundtrip.xarray_library import Engine
@@ -63,17 +55,17 @@ def check(path: Path, engine: Engine, record_property: pytest.RecordProperty) ->
     assert not loosely.differences
 
 
-@pytest.mark.parametrize("path", parameters(sample_files() + classic_samples(), SAMPLES))
+@pytest.mark.parametrize("path", any_samples())
 def test_sample_files_are_identical(path: Path, engine: Engine, record_property: pytest.RecordProperty) -> None:
     check(path, engine, record_property)
 
 
-@pytest.mark.parametrize("path", parameters(shared_files("corpus") + shared_classic_files("corpus"), SHARED / "corpus"))
+@pytest.mark.parametrize("path", any_shared("corpus"))
 def test_real_files_are_identical(path: Path, engine: Engine, record_property: pytest.RecordProperty) -> None:
     check(path, engine, record_property)
 
 
-@pytest.mark.parametrize("path", parameters(shared_files("traps") + shared_classic_files("traps"), SHARED / "traps"))
+@pytest.mark.parametrize("path", any_shared("traps"))
 def test_traps_are_identical(path: Path, engine: Engine, record_property: pytest.RecordProperty) -> None:
     check(path, engine, record_property)
 

@@ -14,15 +14,7 @@ from h5zarr.errors import H5ZarrError
 from h5zarr.read.opening import open_hierarchy
 from h5zarr.refs.parquet_writing import RECORD_SIZE
 from h5zarr.translating import Options, Translation, translate
-from tests.collections_of_files import (
-    SAMPLES,
-    SHARED,
-    classic_samples,
-    parameters,
-    sample_files,
-    shared_classic_files,
-    shared_files,
-)
+from tests.collections_of_files import any_samples, any_shared
 from tests.refs.hierarchies import assert_same
 from tests.roundtrip.reading import open_group
 
@@ -31,10 +23,6 @@ pytest.importorskip("fastparquet")
 from tests.refs.parquet_reading import lazy_group, lazy_mapper, lenient, same_values
 
 _MOST_CHUNKS = 500  # which take zarr a second
-
-
-def shared(folder: str) -> list[object]:
-    return parameters([*shared_files(folder), *shared_classic_files(folder)], SHARED / folder)
 
 
 def check_round_trips(path: Path, out: Path, *, versions: tuple[int, ...] = (3,), values: bool = False) -> None:
@@ -102,27 +90,27 @@ def read(array: Any) -> Any:
         return np.array(f"{type(error).__name__}")
 
 
-@pytest.mark.parametrize("path", parameters([*sample_files(), *classic_samples()], SAMPLES))
+@pytest.mark.parametrize("path", any_samples())
 def test_samples_have_the_same_values_through_parquet(path: Path, tmp_path: Path) -> None:
     check_round_trips(path, tmp_path, values=True)
 
 
-@pytest.mark.parametrize("path", parameters([*sample_files(), *classic_samples()], SAMPLES))
+@pytest.mark.parametrize("path", any_samples())
 def test_samples_have_the_same_references_with_version_2(path: Path, tmp_path: Path) -> None:
     check_round_trips(path, tmp_path, versions=(2,))
 
 
-@pytest.mark.parametrize("path", shared("corpus"))
+@pytest.mark.parametrize("path", any_shared("corpus"))
 def test_the_corpus_has_the_same_references_in_parquet(path: Path, tmp_path: Path) -> None:
     check_round_trips(path, tmp_path)
 
 
-@pytest.mark.parametrize("path", shared("traps"))
+@pytest.mark.parametrize("path", any_shared("traps"))
 def test_traps_have_the_same_references_in_parquet(path: Path, tmp_path: Path) -> None:
     check_round_trips(path, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [*parameters([*sample_files()], SAMPLES), *shared("corpus"), *shared("traps")])
+@pytest.mark.parametrize("path", [*any_samples(), *any_shared("corpus"), *any_shared("traps")])
 def test_every_file_has_the_same_values_through_parquet(path: Path, tmp_path: Path) -> None:
     check_round_trips(path, tmp_path, versions=(3, 2), values=True)

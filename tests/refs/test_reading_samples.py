@@ -15,20 +15,8 @@ from h5zarr.refs.json_v3 import write_json_v3
 from h5zarr.refs.reading import decode_references
 from h5zarr.refs.v2_metadata import encode_v2
 from h5zarr.translating import Translation, translate
-from tests.collections_of_files import (
-    SAMPLES,
-    SHARED,
-    classic_samples,
-    parameters,
-    sample_files,
-    shared_classic_files,
-    shared_files,
-)
+from tests.collections_of_files import any_samples, any_shared
 from tests.refs.hierarchies import assert_same, assert_same_chunks
-
-
-def shared(folder: str) -> list[object]:
-    return parameters([*shared_files(folder), *shared_classic_files(folder)], SHARED / folder)
 
 
 def check_round_trips(path: Path) -> None:
@@ -68,16 +56,16 @@ def check_version_2(done: Translation) -> None:
                 assert getattr(node, part) == getattr(array, part), (path, part)
 
 
-@pytest.mark.parametrize("path", parameters([*sample_files(), *classic_samples()], SAMPLES))
+@pytest.mark.parametrize("path", any_samples())
 def test_samples_read_back_as_they_were_written(path: Path) -> None:
     check_round_trips(path)
 
 
-@pytest.mark.parametrize("path", shared("corpus"))
+@pytest.mark.parametrize("path", any_shared("corpus"))
 def test_the_corpus_reads_back_as_it_was_written(path: Path) -> None:
     check_round_trips(path)
 
 
-@pytest.mark.parametrize("path", shared("traps"))
+@pytest.mark.parametrize("path", any_shared("traps"))
 def test_traps_read_back_as_they_were_written(path: Path) -> None:
     check_round_trips(path)
