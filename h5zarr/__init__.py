@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from h5zarr.encode.options import Inlining
     from h5zarr.errors import H5ZarrError, SourceChanged
     from h5zarr.icechunk.commit import Commit
+    from h5zarr.indexing.report import IndexReport
+    from h5zarr.indexing.running import IndexJob, IndexWatch, index
     from h5zarr.io.fetch_policy import FetchPolicy
     from h5zarr.io.policy import ReadPolicy
     from h5zarr.many import Outcome, translate_many
@@ -21,6 +23,9 @@ __all__ = [
     "Commit",
     "FetchPolicy",
     "H5ZarrError",
+    "IndexJob",
+    "IndexReport",
+    "IndexWatch",
     "Inlining",
     "Options",
     "Outcome",
@@ -29,6 +34,7 @@ __all__ = [
     "SourceChanged",
     "Translation",
     "__version__",
+    "index",
     "open_store",
     "scan",
     "translate",
@@ -38,6 +44,9 @@ _HOMES = {
     "Commit": "h5zarr.icechunk.commit",
     "FetchPolicy": "h5zarr.io.fetch_policy",
     "H5ZarrError": "h5zarr.errors",
+    "IndexJob": "h5zarr.indexing.running",
+    "IndexReport": "h5zarr.indexing.report",
+    "IndexWatch": "h5zarr.indexing.running",
     "Inlining": "h5zarr.encode.options",
     "Options": "h5zarr.translating",
     "Outcome": "h5zarr.many",
@@ -45,6 +54,7 @@ _HOMES = {
     "Selection": "h5zarr.selecting",
     "SourceChanged": "h5zarr.errors",
     "Translation": "h5zarr.translating",
+    "index": "h5zarr.indexing.running",
     "open_store": "h5zarr.store",
     "scan": "h5zarr.scanning",
     "translate": "h5zarr.translating",

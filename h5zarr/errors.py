@@ -40,6 +40,10 @@ class SourceGone(SourceError):
     """There is no such file."""
 
 
+class SourceRefused(SourceError):
+    """Access to the file was refused."""
+
+
 class SourceChanged(SourceError):
     """The source is not the file that the references were made of: what they point to may be anything."""
 

@@ -39,6 +39,7 @@ ROOMS = (
     "read",
     "store",
     "engine",
+    "indexing",
     "cli",
     "__main__",
 )
@@ -56,7 +57,7 @@ OUTSIDE_NUMPY = {
     "obstore": {"virtualizarr.py"},
     "kerchunk": set(),
     "icechunk": {"icechunk/*"},
-    "pyarrow": {"refs/parquet_files.py"},
+    "pyarrow": {"refs/parquet_files.py", "indexing/catalog.py"},
 }
 
 

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 
 from h5zarr import __version__
 from h5zarr.cli.common import DONE, EXIT_CODES, NOTHING
+from h5zarr.cli.index import add_index
 from h5zarr.cli.inspect import add_inspect
+from h5zarr.cli.status import add_status
 from h5zarr.cli.translate import add_translate
 
 DESCRIPTION = "Read HDF5 and netCDF files as Zarr, near or far, without copying a byte."
@@ -23,6 +25,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser()
     try:
         arguments, unknown = parser.parse_known_args(argv)
+        if hasattr(arguments, "places"):  # argparse ends their list at the first option
+            arguments.places += [word for word in unknown if not word.startswith("-")]
+            unknown = [word for word in unknown if word.startswith("-")]
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(map(_named, unknown))}")
     except SystemExit as ended:
@@ -56,4 +61,6 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_translate(commands)
     add_inspect(commands)
+    add_index(commands)
+    add_status(commands)
     return parser

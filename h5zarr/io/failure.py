@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from h5zarr.errors import H5ZarrError, SourceError, SourceGone
+from h5zarr.errors import H5ZarrError, SourceError, SourceGone, SourceRefused
 from h5zarr.io.log import format_nbytes
 from h5zarr.io.refusal import CODES, is_object, what_to_check
 from h5zarr.io.span import Span
@@ -109,7 +109,7 @@ def source_error(url: str, failure: Failure, span: Span | None = None) -> Source
     kind = SourceGone if failure in (GONE, NO_BUCKET) else SourceError
     remedy = failure.remedy
     if failure.what.startswith(REFUSED.what):
-        remedy = what_to_check(url) or remedy
+        kind, remedy = SourceRefused, what_to_check(url) or remedy
     elif failure is GONE and is_object(url):
         remedy += " A prefix that looks like a directory is no file; endpoint_url or the account may be another one."
     return kind(f"{url}:{where} {failure.what}", remedy=remedy)

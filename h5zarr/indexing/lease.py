@@ -1,0 +1,144 @@
+"""A lease on an index, so that two runs do not do the same work.
+
+Whoever holds it writes a new number into it every few seconds. No clocks are compared, which may be wrong: a run that
+finds a lease watches it, and takes it over only if it does not change for several of these intervals, or if the process
+that held it is known to be dead. Nothing depends on it but time: outputs and catalog are right whatever runs at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import threading
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from h5zarr.errors import H5ZarrError, OutputError
+from h5zarr.indexing.place import STATE, Place
+
+LEASE = f"{STATE}/lease.json"
+BEAT_SECONDS = 5.0
+_BEATS = 4  # without a change, until the holder counts as dead
+
+
+class LeaseHeld(H5ZarrError):
+    """Another run is at work on the same index."""
+
+    kind = "busy"
+    remedy = "Wait for it to end, or give --wait SECONDS to do so; or write to another directory."
+
+
+class Lease:
+    """Held while the context lasts. `is_lost` says that another run has taken it over: this one should end."""
+
+    def __init__(self, place: Place, *, wait_seconds: float = 0.0, beat_seconds: float = BEAT_SECONDS) -> None:
+        self._place = place
+        self._wait_seconds = wait_seconds
+        self._beat_seconds = beat_seconds
+        self._holder = secrets.token_hex(8)
+        self._beat = 0
+        self._ended = threading.Event()
+        self.is_lost = threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._acquire()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        if not self.is_lost.is_set() and _holder_of(self._place.read(LEASE)) == self._holder:
+            self._place.remove(LEASE)
+
+    def _acquire(self) -> None:
+        """Take the lease, or raise LeaseHeld."""
+        give_up_at = time.monotonic() + self._wait_seconds
+        while not self._place.create(LEASE, self._content()):
+            found = self._place.read(LEASE)
+            if found is None:
+                continue  # it has ended in this moment
+            if _is_dead(found) or self._is_still(found):
+                self._place.write(LEASE, self._content())
+                if _holder_of(self._place.read(LEASE)) == self._holder:
+                    return
+            elif time.monotonic() >= give_up_at:
+                raise LeaseHeld(f"{self._place.shown}: another run is at work there ({_describe(found)})")
+
+    def _is_still(self, found: bytes) -> bool:
+        """Return whether the lease stays as it is for so long that whoever holds it must be dead."""
+        end = time.monotonic() + _BEATS * self._beat_seconds
+        while time.monotonic() < end:
+            time.sleep(self._beat_seconds / 4)
+            if self._place.read(LEASE) != found:
+                return False
+        return True
+
+    def _content(self) -> bytes:
+        told = {"holder": self._holder, "beat": self._beat, "process": os.getpid(), **_this_process(os.getpid())}
+        return json.dumps(told).encode()
+
+    def _keep(self) -> None:
+        """Show that this run is alive, until it ends or another one has taken over."""
+        while not self._ended.wait(self._beat_seconds):
+            with suppress(OutputError):  # the next beat may get through
+                if _holder_of(self._place.read(LEASE)) != self._holder:
+                    self.is_lost.set()
+                    return
+                self._beat += 1
+                self._place.write(LEASE, self._content())
+
+
+def _told(content: bytes | None) -> dict[str, Any]:
+    with suppress(ValueError):
+        told = json.loads(content or b"{}")
+        if isinstance(told, dict):
+            return told
+    return {}
+
+
+def _holder_of(content: bytes | None) -> str | None:
+    holder = _told(content).get("holder")
+    return holder if isinstance(holder, str) else None
+
+
+def _describe(content: bytes) -> str:
+    told = _told(content)
+    return f"process {told.get('process', '?')} on {told.get('host', 'an unknown machine')}"
+
+
+def _is_dead(content: bytes) -> bool:
+    """Return whether the holder was a process of this machine, and is none any more."""
+    told = _told(content)
+    number = told.get("process")
+    if not isinstance(number, int) or told.get("system") is None:
+        return False
+    here = _this_process(os.getpid())
+    return told.get("system") == here.get("system") and told.get("began") != _this_process(number).get("began")
+
+
+def _this_process(number: int) -> dict[str, str | None]:
+    """Return what tells a process from any other: the machine since it was started, and when it began there."""
+    return {"host": platform.node(), "system": _system(), "began": _began(number)}
+
+
+def _system() -> str | None:
+    """Return a name of this start of this machine, and of this container; None where that is not known."""
+    with suppress(OSError), open("/proc/sys/kernel/random/boot_id") as file:
+        return f"{file.read().strip()} {os.readlink('/proc/self/ns/pid')}"
+    return None
+
+
+def _began(number: int) -> str | None:
+    """Return when a process began, in the kernel's clock; None where there is no such process, or only its remains."""
+    with suppress(OSError), open(f"/proc/{number}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+        return None if fields[0] == "Z" else fields[19]
+    return None

@@ -1,0 +1,128 @@
+"""What there is to do: what is listed, compared with what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from h5zarr.errors import H5ZarrError, SourceChanged
+from h5zarr.indexing.listing import Listed, Listing
+from h5zarr.indexing.naming import Names
+from h5zarr.indexing.rows import Row, Status
+from h5zarr.io.reference_url import hide_secrets, reference_url
+from h5zarr.io.source import Identity
+from h5zarr.io.verify import check_unchanged
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A source to index. `url` opens it, and may hold secrets; `source` is its name in the catalog.
+
+    `attempts` counts the failures before, in the same state of the source. `had_output` is whether there are references
+    of an earlier state; `replaces` names those that are to be removed then, since they have another form.
+    """
+
+    url: str = field(repr=False)
+    source: str
+    identity: Identity | None
+    output: str
+    attempts: int = 0
+    had_output: bool = False
+    replaces: str = ""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What there is to do, by the reason for it, and what there is not."""
+
+    new: list[Task] = field(default_factory=list)
+    changed: list[Task] = field(default_factory=list)
+    retried: list[Task] = field(default_factory=list)
+    unchanged_count: int = 0
+    given_up: list[Row] = field(default_factory=list)
+    vanished: list[Row] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> list[Task]:
+        """All that is to be indexed: first what was never tried."""
+        return self.new + self.changed + self.retried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How outputs are named and made, and how often to try. `settings` tells outputs apart that are made otherwise."""
+
+    template: str
+    suffix: str
+    settings: str
+    max_attempts: int
+    force: bool = False
+
+
+def make_plan(listing: Listing, known: Iterable[Row], rules: Rules) -> Plan:
+    """Return what there is to do. A source that is known keeps the name of its output."""
+    rows = {row.source: row for row in known}
+    plan = Plan()
+    seen: set[str] = set()
+    unnamed: list[tuple[Listed, str, Row | None]] = []
+    for listed in listing.sources:
+        source = source_name(listed.url)
+        if source in seen:
+            continue
+        seen.add(source)
+        row = rows.get(source)
+        if row is None or not row.output.endswith(rules.suffix):
+            unnamed.append((listed, source, row))
+        else:
+            _sort_in(plan, listed, row, rules)
+    names = Names(rules.template, rules.suffix, (row.output for row in rows.values() if row.output))
+    for listed, source, row in unnamed:
+        replaced = row.output if row is not None and row.has_output else ""
+        task = Task(listed.url, source, listed.identity, names.give(source, listed.path), replaces=replaced)
+        (plan.new if row is None else plan.changed).append(task)
+    gone = (row for row in rows.values() if row.found_by == listing.found_by and row.source not in seen)
+    plan.vanished = list(gone)
+    return plan
+
+
+def source_name(url: str) -> str:
+    """Return what a source is called in the catalog, which is what its references call it."""
+    try:
+        return reference_url(url)[0]
+    except H5ZarrError:
+        return hide_secrets(url)  # it cannot be opened either, and that will be told
+
+
+def _sort_in(plan: Plan, listed: Listed, row: Row, rules: Rules) -> None:
+    """Add a source that is known to the plan."""
+    is_same = _is_same(row.identity, listed.identity)
+    task = Task(
+        listed.url,
+        row.source,
+        listed.identity,
+        row.output,
+        attempts=row.attempts if is_same else 0,
+        had_output=row.has_output,
+    )
+    if not is_same or row.settings != rules.settings or rules.force:
+        plan.changed.append(task)
+    elif row.status in (Status.INDEXED, Status.VANISHED):
+        # What had vanished and is there again, as it was, has references that are right.
+        plan.unchanged_count += row.status is Status.INDEXED
+        if row.status is Status.VANISHED:
+            plan.changed.append(task)
+    elif row.attempts < rules.max_attempts:
+        plan.retried.append(task)
+    else:
+        plan.given_up.append(row)
+
+
+def _is_same(before: Identity | None, now: Identity | None) -> bool:
+    """Return whether a source is as it was. One whose state cannot be told is read again: the attempt tells why."""
+    if before is None or now is None:
+        return before is now
+    try:
+        check_unchanged("", before, now)
+    except SourceChanged:
+        return False
+    return True

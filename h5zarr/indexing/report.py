@@ -1,0 +1,141 @@
+"""What a run came to: for people, for machines, and for monitoring."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from h5zarr import __version__
+from h5zarr.indexing.planning import Plan
+from h5zarr.indexing.rows import Row, Status
+
+_SLOWEST = 10
+
+
+@dataclass(slots=True)
+class IndexReport:
+    """Counts, failures, and what it took. `ended` says how: finished, planned, stopped, too many failures, ..."""
+
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ended: str = ""
+    seconds: float = 0.0
+    listed_count: int = 0
+    new_count: int = 0
+    changed_count: int = 0
+    retried_count: int = 0
+    unchanged_count: int = 0
+    given_up: list[Row] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+    pruned_count: int = 0
+    indexed_count: int = 0
+    with_problems_count: int = 0
+    failed: list[Row] = field(default_factory=list)
+    arrays: int = 0
+    chunks: int = 0
+    requests: int = 0
+    bytes_read: int = 0
+    _slowest: list[tuple[float, str]] = field(default_factory=list)
+    _started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def failed_count(self) -> int:
+        return len(self.failed)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether everything that was listed has references that are right."""
+        return self.ended in ("finished", "planned") and not self.failed and not self.given_up
+
+    def take_plan(self, plan: Plan, listed_count: int) -> None:
+        """Note what is to be done."""
+        self.listed_count = listed_count
+        self.new_count, self.changed_count = len(plan.new), len(plan.changed)
+        self.retried_count, self.unchanged_count = len(plan.retried), plan.unchanged_count
+        self.given_up = plan.given_up
+        self.vanished = [row.source for row in plan.vanished]
+
+    def take_row(self, row: Row) -> None:
+        """Note what became of a source."""
+        self.requests += row.requests
+        self.bytes_read += row.bytes_read
+        heapq.heappush(self._slowest, (row.seconds, row.source))
+        if len(self._slowest) > _SLOWEST:
+            heapq.heappop(self._slowest)
+        if row.status is not Status.INDEXED:
+            self.failed.append(row)
+            return
+        self.indexed_count += 1
+        self.with_problems_count += bool(row.problems)
+        self.arrays += row.arrays
+        self.chunks += row.chunks
+
+    def end(self, how: str) -> IndexReport:
+        """Return this report, closed."""
+        self.ended = how
+        self.seconds = time.perf_counter() - self._started
+        return self
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report for machines."""
+        return {
+            "version": __version__,
+            "began": self.began.isoformat(),
+            "ended": self.ended,
+            "seconds": round(self.seconds, 3),
+            **self.counts(),
+            "arrays": self.arrays,
+            "chunks": self.chunks,
+            "requests": self.requests,
+            "bytes_read": self.bytes_read,
+            "failures": [_describe(row) for row in self.failed],
+            "given_up_on": [_describe(row) for row in self.given_up],
+            "vanished_sources": self.vanished,
+            "slowest": [{"source": source, "seconds": round(took, 3)} for took, source in sorted(self._slowest)[::-1]],
+        }
+
+    def counts(self) -> dict[str, int]:
+        """Return how many sources there are of each kind."""
+        return {
+            "listed": self.listed_count,
+            "new": self.new_count,
+            "changed": self.changed_count,
+            "retried": self.retried_count,
+            "unchanged": self.unchanged_count,
+            "indexed": self.indexed_count,
+            "indexed_with_problems": self.with_problems_count,
+            "failed": self.failed_count,
+            "given_up": len(self.given_up),
+            "vanished": len(self.vanished),
+            "pruned": self.pruned_count,
+        }
+
+    def to_metrics(self) -> str:
+        """Return the report as Prometheus reads it from a file. Its text format, version 0.0.4."""
+        return "".join(f"{line}\n" for line in self._metric_lines())
+
+    def _metric_lines(self) -> Iterator[str]:
+        yield from _metric("h5zarr_index_sources", "Sources of the last run, by what became of them")
+        for name, count in self.counts().items():
+            yield f'h5zarr_index_sources{{state="{name}"}} {count}'
+        for name, about, value in (
+            ("requests", "Requests that the last run made", self.requests),
+            ("read_bytes", "Bytes that the last run read", self.bytes_read),
+            ("chunks", "Chunks of the sources that the last run indexed", self.chunks),
+            ("duration_seconds", "How long the last run took", round(self.seconds, 3)),
+            ("success", "1 if all that was listed is indexed", int(self.is_good)),
+            ("end_timestamp_seconds", "When the last run ended", round(self.began.timestamp() + self.seconds, 3)),
+        ):
+            yield from _metric(f"h5zarr_index_{name}", about)
+            yield f"h5zarr_index_{name} {value}"
+
+
+def _metric(name: str, about: str) -> tuple[str, str]:
+    return f"# HELP {name} {about}.", f"# TYPE {name} gauge"
+
+
+def _describe(row: Row) -> dict[str, Any]:
+    return {"source": row.source, "reason": row.reason, "remedy": row.remedy, "attempts": row.attempts}

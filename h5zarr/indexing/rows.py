@@ -1,0 +1,59 @@
+"""What is known of each source: one row of the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from h5zarr.errors import Problem
+from h5zarr.io.source import Identity
+
+
+class Status(StrEnum):
+    """What became of a source.
+
+    - `INDEXED`: there are references, of the source as it was when it was last seen.
+    - `FAILED`: there are none; the reason is known.
+    - `STALE`: there are references, but of an earlier state: the source has changed since, and could not be read again.
+    - `VANISHED`: there are references, and the source was not found any more.
+    """
+
+    INDEXED = "indexed"
+    FAILED = "failed"
+    STALE = "stale"
+    VANISHED = "vanished"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What is known of one source.
+
+    `source` has no secrets. `found_by` is the pattern or list through which it was found: only those who list the same
+    can say that it is gone. `identity` is that of the file as it was read, or, where that failed, as it was listed.
+    `output` stands below the directory of the index. `settings` tells how it was translated. `reason` and `remedy` are
+    those of the last failure, and `attempts` counts failures since the source changed.
+    """
+
+    source: str
+    found_by: str
+    identity: Identity | None
+    output: str
+    settings: str
+    status: Status
+    reason: str = ""
+    remedy: str = ""
+    attempts: int = 0
+    problems: tuple[Problem, ...] = ()
+    arrays: int = 0
+    chunks: int = 0
+    requests: int = 0
+    bytes_read: int = 0
+    seconds: float = 0.0
+    tool_version: str = ""
+    time: datetime
+
+    @property
+    def has_output(self) -> bool:
+        """Whether there are references."""
+        return self.status is not Status.FAILED
