@@ -40,6 +40,7 @@ ROOMS = (
     "store",
     "engine",
     "indexing",
+    "verifying",
     "cli",
     "__main__",
 )
@@ -49,8 +50,8 @@ OUTSIDE_NUMPY = {
         *("read/sources.py", "refs/output.py"),
     },
     "numcodecs": {"hdf5/checksum.py", "filters/*", "codecs/*"},
-    "h5py": set(),
-    "zarr": {"codecs/*", "store.py", "engine/values.py", "virtualizarr.py", "icechunk/writing.py"},
+    "h5py": {"verifying/*"},
+    "zarr": {"codecs/*", "store.py", "engine/values.py", "virtualizarr.py", "icechunk/writing.py", "verifying/*"},
     "xarray": {"engine/*"},
     "virtualizarr": {"virtualizarr.py"},
     "obspec_utils": {"virtualizarr.py"},

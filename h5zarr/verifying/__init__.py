@@ -1,0 +1,1 @@
+"""Verifying: what Zarr reads through references, compared with what other libraries read from the files themselves."""

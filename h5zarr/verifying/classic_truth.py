@@ -1,0 +1,80 @@
+"""What the netCDF library reads from a netCDF-3 file, in the terms of Zarr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from h5zarr.verifying.differences import Difference, Unreadable, Values, numbers_differ, texts_differ
+from h5zarr.verifying.json_values import NotCompared, expected_json
+
+_STREAMING = (1 << 32) - 1  # the number of records that means: count them. netCDF classic format, "numrecs"
+
+
+class ClassicTruth:
+    """A netCDF-3 file, opened by netCDF4."""
+
+    library = "netCDF4"
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+        dataset.set_auto_maskandscale(False)
+        dataset.set_auto_chartostring(False)
+
+    def find(self, path: str) -> ClassicVariable | None:
+        variable = self._dataset.variables.get(path.lstrip("/"))
+        return None if variable is None else ClassicVariable(variable)
+
+    def attributes(self, path: str) -> Iterator[tuple[str, Any]]:
+        return _attributes(self._dataset)
+
+    def close(self) -> None:
+        self._dataset.close()
+
+
+class ClassicVariable:
+    """A variable of a netCDF-3 file. There is no storage fill: every value is in the file."""
+
+    is_empty = False
+    fill = None
+
+    def __init__(self, variable: Any) -> None:
+        self._variable = variable
+        self.shape = self.own_shape = _shape(variable)
+        self.grows = (False,) * len(self.shape)
+
+    def read(self, region: tuple[slice, ...]) -> Values:
+        return np.asarray(self._variable[region] if self.shape else self._variable[...])
+
+    def differs(self, found: Values, expected: Values) -> Difference | None:
+        if expected.dtype.kind == "S":
+            return texts_differ(found, expected, lambda text: text)
+        return numbers_differ(found, expected)
+
+    def dimension_names(self) -> tuple[frozenset[str] | None, ...]:
+        return tuple(frozenset((name,)) for name in self._variable.dimensions)
+
+    def attributes(self) -> Iterator[tuple[str, Any]]:
+        return _attributes(self._variable)
+
+
+def _shape(variable: Any) -> tuple[int, ...]:
+    """Return the shape of a variable. Raises Unreadable where the library takes "not counted yet" for a number."""
+    try:
+        shape = tuple(variable.shape)
+    except SystemError:
+        shape = (_STREAMING,)
+    if _STREAMING in shape:
+        raise Unreadable("netCDF4 does not count the records of a file that was still being written")
+    return shape
+
+
+def _attributes(owner: Any) -> Iterator[tuple[str, Any]]:
+    for name in owner.ncattrs():
+        try:
+            value = owner.getncattr(name, encoding="latin-1")  # which loses no byte
+            yield name, expected_json(value.encode("latin-1") if isinstance(value, str) else value)
+        except (NotCompared, ValueError, TypeError):
+            yield name, NotCompared

@@ -1,0 +1,193 @@
+"""What h5py reads from an HDF5 file, in the terms of Zarr."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import h5py
+import numpy as np
+from h5py import h5t
+
+from h5zarr.verifying.differences import Difference, Unreadable, Values, numbers_differ, texts_differ
+from h5zarr.verifying.json_values import NotCompared, expected_json
+
+_NON_COORDINATE = "_nc4_non_coord_"
+_UNREADABLE = (OSError, RuntimeError, TypeError, ValueError, KeyError, AttributeError)
+
+
+class H5Truth:
+    """An HDF5 file, opened by h5py."""
+
+    library = "h5py"
+
+    def __init__(self, file: h5py.File) -> None:
+        self._file = file
+
+    def find(self, path: str) -> H5Variable | None:
+        """Return the dataset that is the array at `path`: netCDF may have put a prefix before its name."""
+        parent, _, name = path.rpartition("/")
+        for place in (path, f"{parent}/{_NON_COORDINATE}{name}"):
+            found = self._look_up(place)
+            if isinstance(found, h5py.Dataset) and not (place == path and self._is_bare(path)):
+                return H5Variable(self._file, found)
+        return None
+
+    def _look_up(self, path: str) -> Any:
+        """Return what is at a path, whose names need not be UTF-8 in the file; None where there is nothing."""
+        found: Any = self._file
+        for name in path.strip("/").split("/"):
+            try:
+                found = found[name]
+            except _UNREADABLE:
+                found = _look_up_bytes(found, name)
+        return found
+
+    def _is_bare(self, path: str) -> bool:
+        """Return whether a dataset is a dimension only: another one has its name, with a prefix, and the values."""
+        parent, _, name = path.rpartition("/")
+        return f"{parent}/{_NON_COORDINATE}{name}" in self._file
+
+    def attributes(self, path: str) -> Iterator[tuple[str, Any]]:
+        """Yield the attributes of a group as JSON should have them."""
+        return _attributes(self._file, self._file[path or "/"])
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _look_up_bytes(group: Any, name: str) -> Any:
+    """Return what has a name that is Latin-1 in the file; None where there is nothing."""
+    try:
+        return next((group[one] for one in group if isinstance(one, bytes) and one.decode("latin-1") == name), None)
+    except _UNREADABLE:
+        return None
+
+
+class H5Variable:
+    """A dataset. `shape` has the axes of elements that are arrays, too; `grows` are the axes that netCDF may extend."""
+
+    def __init__(self, file: h5py.File, dataset: h5py.Dataset) -> None:
+        self._file = file
+        self._dataset = dataset
+        self._kind = dataset.id.get_type()
+        self.is_empty = dataset.shape is None
+        self.own_shape: tuple[int, ...] = dataset.shape or ()
+        self.shape = (0,) if self.is_empty else self.own_shape + _inner_shape(self._kind)
+        self.grows = tuple(limit is None for limit in (dataset.maxshape or ()))
+
+    def read(self, region: tuple[slice, ...]) -> Values:
+        """Return the values of a part of the dataset. Raises Unreadable."""
+        try:
+            return np.asarray(self._dataset[region])
+        except _UNREADABLE as error:
+            raise Unreadable(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}") from None
+
+    def differs(self, found: Values, expected: Values) -> Difference | None:
+        """Return how values differ from what `read` returned; bit for bit, but for the padding of text."""
+        return self._differs(self._kind, found, expected)
+
+    def _differs(self, kind: Any, found: Values, expected: Values) -> Difference | None:
+        match kind:
+            case h5t.TypeArrayID():
+                return self._differs(kind.get_super(), found, expected)
+            case h5t.TypeCompoundID() if expected.dtype.names is not None:
+                return self._records_differ(kind, found, expected)
+            case h5t.TypeStringID():
+                if not kind.is_variable_str() and found.dtype != expected.dtype:
+                    return Difference("type", str(found.dtype), str(expected.dtype))
+                return texts_differ(found, expected, lambda text: _unpad(kind, text))
+            case h5t.TypeReferenceID():
+                return self._references_differ(found, expected)
+        if expected.dtype.kind in "mM" and np.datetime_data(expected.dtype)[0] == "generic":
+            expected = expected.view(f"V{expected.dtype.itemsize}")  # a time without a unit, which zarr has no type for
+        # Which NaN a conversion makes is nobody's business; and zarr knows one NaN of float16 only.
+        return numbers_differ(found, expected, any_nan=_is_converted(kind) or found.dtype.itemsize == 2)
+
+    def _records_differ(self, kind: Any, found: Values, expected: Values) -> Difference | None:
+        names = [name for name in found.dtype.names or () if not name.startswith("_gap")]
+        if names != list(expected.dtype.names or ()):
+            return Difference("members", str(names), str(expected.dtype.names))
+        for number, name in enumerate(names):
+            if difference := self._differs(kind.get_member_type(number), found[name], expected[name]):
+                return difference._replace(what=f"member {name}: {difference.what}")
+        return None
+
+    def _references_differ(self, found: Values, expected: Values) -> Difference | None:
+        for path, reference in zip(found.reshape(-1).tolist(), expected.reshape(-1).tolist(), strict=True):
+            target = self._target(reference)
+            if (_identity(self._file[path]) if path else None) != target:
+                return Difference("reference", repr(path), repr(target))
+        return None
+
+    def _target(self, reference: Any) -> tuple[int, int] | None:
+        try:
+            return _identity(self._file[reference]) if reference else None
+        except (ValueError, RuntimeError, KeyError):
+            return None  # it points to what is no more
+
+    @property
+    def fill(self) -> Values | None:
+        """What reads where nothing was written; None where that is no number, or the file does not say."""
+        try:
+            if self.is_empty or self._dataset.dtype.kind not in "biufc":
+                return None
+            if self._dataset.id.get_create_plist().get_fill_time() == h5py.h5d.FILL_TIME_NEVER:
+                return None  # anything may be there
+            return np.asarray(self._dataset.fillvalue, self._dataset.dtype)
+        except _UNREADABLE:
+            return None
+
+    def dimension_names(self) -> tuple[frozenset[str] | None, ...]:
+        """Return the names that each axis may have by the scales attached to it; None where the file names none."""
+        if self.is_empty:
+            return ()
+        return tuple(self._names_of(axis) for axis in range(len(self.own_shape)))
+
+    def _names_of(self, axis: int) -> frozenset[str] | None:
+        try:
+            scales = [scale for scale in self._dataset.dims[axis].values() if scale.name]
+        except _UNREADABLE:
+            return None
+        fitting = [scale for scale in scales if scale.shape and scale.shape[0] == self.own_shape[axis]]
+        names = frozenset(scale.name.rpartition("/")[2].removeprefix(_NON_COORDINATE) for scale in fitting)
+        return names or None
+
+    def attributes(self) -> Iterator[tuple[str, Any]]:
+        """Yield the attributes as JSON should have them."""
+        return _attributes(self._file, self._dataset)
+
+
+def _attributes(file: h5py.File, owner: Any) -> Iterator[tuple[str, Any]]:
+    try:
+        names = list(owner.attrs)
+    except _UNREADABLE:
+        return
+    for name in names:
+        try:
+            yield name, expected_json(owner.attrs[name])
+        except (NotCompared, *_UNREADABLE):
+            yield name, NotCompared
+
+
+def _identity(one: Any) -> tuple[int, int]:
+    info = h5py.h5o.get_info(one.id)
+    return info.fileno, info.addr
+
+
+def _inner_shape(kind: Any) -> tuple[int, ...]:
+    return kind.get_array_dims() + _inner_shape(kind.get_super()) if isinstance(kind, h5t.TypeArrayID) else ()
+
+
+def _is_converted(kind: Any) -> bool:
+    """Return whether floats are of another form than numpy's: h5py reads them as the next larger of those."""
+    known = {kind.get_fields() for kind in (h5t.IEEE_F16LE, h5t.IEEE_F32LE, h5t.IEEE_F64LE)}
+    return isinstance(kind, h5t.TypeFloatID) and kind.get_fields() not in known
+
+
+def _unpad(kind: Any, content: bytes) -> bytes:
+    if kind.is_variable_str():
+        return content
+    if kind.get_strpad() == h5t.STR_SPACEPAD:
+        return content.rstrip(b" \0")
+    return content.partition(b"\0")[0] if kind.get_strpad() == h5t.STR_NULLTERM else content.rstrip(b"\0")
