@@ -185,7 +185,7 @@ def _run(arguments: argparse.Namespace, stop: _Stop) -> IndexReport:
             sources,
             arguments.out,
             format=arguments.format,
-            storage_options=source_options(arguments.sources or "", arguments),
+            storage_options=source_options(sources if isinstance(sources, str) else next(iter(sources), ""), arguments),
             output_options=dict(arguments.output_option),
             policy=source_policy(arguments),
             options=_options(arguments),

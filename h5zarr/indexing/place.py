@@ -37,6 +37,13 @@ class Place:
         """Return the path or URL of what has this name here."""
         return f"{self.url}/{name}" if self._path is None else os.path.join(self._path, *name.split("/"))
 
+    def holds(self, url: str) -> bool:
+        """Return whether a path or URL is that of something in here."""
+        path = find_local_path(url)
+        if self._path is None or path is None:
+            return url.startswith(f"{self.url}/")
+        return os.path.abspath(path).startswith(os.path.join(self._path, ""))
+
     def prepare(self, name: str) -> str:
         """Return the path or URL at which something of this name can be written: the directories above it are there."""
         place = self.locate(name)
@@ -73,6 +80,10 @@ class Place:
                 filesystem.pipe_file(path, content, mode="create")
             except FileExistsError:
                 return False
+            except TypeError:  # an older version of a file system, which cannot tell in one step
+                if filesystem.exists(path):
+                    return False
+                filesystem.pipe_file(path, content)
             return True
 
         return bool(self._remotely(name, create))

@@ -99,17 +99,22 @@ def index(
     job, watch = job or IndexJob(), watch or IndexWatch()
     run = _Run(place, settings, job, watch)
     with run.leased():
-        listing = _list(sources, found_by, storage_options)
+        listing = _list(sources, found_by, storage_options, place)
         make_workers = _Hiring(workers, executor)
         return run.go(listing, make_workers)
 
 
 def _list(
-    sources: str | os.PathLike[str] | Iterable[str], found_by: str, storage_options: Mapping[str, Any] | None
+    sources: str | os.PathLike[str] | Iterable[str],
+    found_by: str,
+    storage_options: Mapping[str, Any] | None,
+    place: Place,
 ) -> Listing:
+    """Return what there is to index. What a pattern finds among the outputs is none of it."""
     if not isinstance(sources, str | os.PathLike):
         return list_named(sources, found_by or "a list", storage_options)
     listing = list_sources(os.fspath(sources), storage_options)
+    listing = replace(listing, sources=tuple(one for one in listing.sources if not place.holds(one.url)))
     if not listing.sources:
         # Not all at once vanished, as a rule, but misspelt: whoever has --prune on would lose everything.
         remedy = "Check the pattern, in quotes so that the shell leaves it alone; ** matches any number of directories."

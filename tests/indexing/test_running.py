@@ -290,3 +290,9 @@ def test_an_executor_that_is_neither_is_refused(data: Path, tmp_path: Path) -> N
         h5zarr.index(str(data), tmp_path / "refs", executor=3)
     with pytest.raises((H5ZarrError, TypeError)):
         h5zarr.index(str(data), tmp_path / "refs", executor=object())
+
+
+def test_outputs_below_the_sources_are_not_indexed_themselves(data: Path, threads: ThreadPoolExecutor) -> None:
+    pattern, out = str(data / "**" / "*.*"), data / "refs"
+    assert run(pattern, out, threads).indexed_count == 3
+    assert run(pattern, out, threads).listed_count == 3
