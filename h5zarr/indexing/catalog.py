@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from h5zarr.errors import OutputError, Problem
 from h5zarr.indexing.place import STATE, Place
-from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.rows import Known, Row, Status
 from h5zarr.io.source import Identity
 
 CATALOG = f"{STATE}/catalog.parquet"
@@ -48,7 +48,9 @@ SCHEMA = pa.schema(
         pa.field("time", pa.timestamp("us", "UTC")),
     ]
 )
+_BATCH_ROWS = 10_000
 _IDENTITY = ("nbytes", "etag", "mtime", "version")
+_KNOWN = ("source", "found_by", "output", "settings", "status", "attempts", *_IDENTITY)
 
 
 class Catalog:
@@ -59,7 +61,7 @@ class Catalog:
 
     def __init__(self, place: Place, rows: Iterable[Row] | None = None) -> None:
         self._place = place
-        self._table = SCHEMA.empty_table()
+        self._stored = _Stored(None, f"{place.shown}/{CATALOG}")
         # In the order in which they were written.
         self._parts = sorted(name for name in place.names(PARTS) if name.endswith(".parquet"))
         self._newer: dict[str, Row | None] = {row.source: row for row in rows or ()}  # None where one was taken out
@@ -69,26 +71,26 @@ class Catalog:
 
     def _read(self) -> None:
         """Read the table, and the parts that are not in it yet."""
-        content = self._place.read(CATALOG)
-        if content is not None:
-            self._table = _decode(content, f"{self._place.shown}/{CATALOG}")
+        self._stored = _Stored(self._place.read(CATALOG), f"{self._place.shown}/{CATALOG}")
         for name in self._parts:
-            if (part := self._place.read(name)) is not None:  # somebody else may have folded it in meanwhile
-                for row in _rows(_decode(part, f"{self._place.shown}/{name}")):
-                    self._newer[row.source] = row
-
-    def __len__(self) -> int:
-        known = set(self._table["source"].to_pylist())
-        return len(known | {source for source, row in self._newer.items() if row}) - len(
-            known & {source for source, row in self._newer.items() if row is None}
-        )
+            # None where somebody else has folded it in meanwhile.
+            for row in _Stored(self._place.read(name), f"{self._place.shown}/{name}").rows():
+                self._newer[row.source] = row
 
     def rows(self) -> Iterator[Row]:
         """Yield all rows; those of the table are made as they are asked for."""
-        for row in _rows(self._table):
-            if row.source not in self._newer:
-                yield row
+        yield from (row for row in self._stored.rows() if row.source not in self._newer)
         yield from (row for row in self._newer.values() if row is not None)
+
+    def known(self) -> Iterator[Known]:
+        """Yield of all rows what it takes to make a plan: much less than the rows themselves."""
+        yield from (one for one in self._stored.known() if one.source not in self._newer)
+        yield from (row.known for row in self._newer.values() if row is not None)
+
+    def find(self, sources: Iterable[str]) -> list[Row]:
+        """Return the rows of some sources."""
+        wanted = set(sources)
+        return [row for row in self.rows() if row.source in wanted] if wanted else []
 
     def add(self, row: Row) -> None:
         """Put a row in the place of what was known of its source."""
@@ -122,15 +124,57 @@ class Catalog:
         """Write the one table, with all that was added, and remove the parts that are in it."""
         if not self._newer and not self._parts:
             return
-        mask = pa.array([source not in self._newer for source in self._table["source"].to_pylist()], pa.bool_())
+        table = self._stored.table()
+        mask = pa.array([source not in self._newer for source in table["source"].to_pylist()], pa.bool_())
         rows = [row for row in self._newer.values() if row is not None]
-        merged = pa.concat_tables([self._table.filter(mask), _table(rows)]).sort_by("source")
-        self._place.write(CATALOG, _encode(merged))
-        self._table = merged
+        content = _encode(pa.concat_tables([table.filter(mask), _table(rows)]).sort_by("source"))
+        self._place.write(CATALOG, content)
+        self._stored = _Stored(content, self._stored.shown)
         parts, self._parts = self._parts, []
         self._newer, self._unwritten = {}, {}
         for name in parts:
             self._place.remove(name)
+
+
+class _Stored:
+    """The rows in a file, of which as much is decoded as is asked for; none where there is no file."""
+
+    def __init__(self, content: bytes | None, shown: str) -> None:
+        self._content = content
+        self.shown = shown
+
+    def rows(self) -> Iterator[Row]:
+        for batch in self._batches(SCHEMA.names):
+            yield from map(_decode_row, batch.to_pylist())
+
+    def known(self) -> Iterator[Known]:
+        for batch in self._batches(_KNOWN):
+            yield from _decode_known(batch)
+
+    def table(self) -> Any:
+        return pa.Table.from_batches(self._batches(SCHEMA.names), SCHEMA)
+
+    def _batches(self, names: Sequence[str]) -> Iterator[Any]:
+        """Yield rows of these columns. What a later version has besides is left out; what an earlier lacked is null."""
+        if self._content is None:
+            return
+        schema = pa.schema([SCHEMA.field(name) for name in names])
+        try:
+            file = pq.ParquetFile(io.BytesIO(self._content))
+            there = set(file.schema_arrow.names)
+            for batch in file.iter_batches(_BATCH_ROWS, columns=[name for name in names if name in there]):
+                columns = [_column(batch, field) for field in schema]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+        except (pa.ArrowException, OSError) as error:
+            what = f"this is no catalog ({type(error).__name__})"
+            remedy = "Make it anew from the outputs, with --rebuild-catalog."
+            raise OutputError(self.shown, what, remedy=remedy) from None
+
+
+def _column(batch: Any, field: Any) -> Any:
+    if field.name in batch.schema.names:
+        return batch.column(field.name).cast(field.type)
+    return pa.nulls(len(batch), field.type)
 
 
 def _table(rows: Iterable[Row]) -> Any:
@@ -143,22 +187,6 @@ def _encode(table: Any) -> bytes:
     return sink.getvalue()
 
 
-def _decode(content: bytes, shown: str) -> Any:
-    """Return the table in a file. What a later version has besides is left out, what an earlier one lacked is empty."""
-    try:
-        table = pq.read_table(io.BytesIO(content))
-        columns = [table[name] if name in table.column_names else _nothing(name, len(table)) for name in SCHEMA.names]
-        cast = [column.cast(field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-        return pa.Table.from_arrays(cast, schema=SCHEMA)
-    except (pa.ArrowException, OSError) as error:
-        what = f"this is no catalog ({type(error).__name__})"
-        raise OutputError(shown, what, remedy="Make it anew from the outputs, with --rebuild-catalog.") from None
-
-
-def _nothing(name: str, count: int) -> Any:
-    return pa.chunked_array([pa.nulls(count, SCHEMA.field(name).type)])
-
-
 def _encode_row(row: Row) -> dict[str, Any]:
     # Not by asdict, which is slow, and would take the identity apart.
     told = {name: getattr(row, name) for name in SCHEMA.names if name not in (*_IDENTITY, "problems", "status")}
@@ -166,9 +194,14 @@ def _encode_row(row: Row) -> dict[str, Any]:
     return {**told, **identity, "status": str(row.status), "problems": [asdict(problem) for problem in row.problems]}
 
 
-def _rows(table: Any) -> Iterator[Row]:
-    for batch in table.to_batches(max_chunksize=10_000):
-        yield from map(_decode_row, batch.to_pylist())
+def _decode_known(batch: Any) -> Iterator[Known]:
+    """Yield what makes a plan, a column at a time. Words that are in many rows are kept once."""
+    columns = [column.to_pylist() for column in batch.columns]
+    words: dict[Any, Any] = {str(status): status for status in Status}
+    for source, found_by, output, settings, status, attempts, *told in zip(*columns, strict=True):
+        identity = None if told[0] is None else Identity(**dict(zip(_IDENTITY, told, strict=True)))
+        found_by, settings = words.setdefault(found_by, found_by), words.setdefault(settings, settings)
+        yield Known(source, found_by, identity, output, settings, words[status], attempts)
 
 
 def _decode_row(told: dict[str, Any]) -> Row:

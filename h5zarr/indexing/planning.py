@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from h5zarr.errors import H5ZarrError, SourceChanged
 from h5zarr.indexing.listing import Listed, Listing
 from h5zarr.indexing.naming import Names
-from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.rows import Known, Row, Status
 from h5zarr.io.reference_url import hide_secrets, reference_url
 from h5zarr.io.source import Identity
 from h5zarr.io.verify import check_unchanged
+
+# Absolute paths and URLs with nothing in them that is written in another way, or may be secret.
+_PLAIN = re.compile(r"(?:(?!file:|local:)[a-z][a-z0-9]+:/)?/[\w./+=-]+", re.ASCII)
+_DOTS = re.compile(r"/\.{0,2}(?:/|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +44,8 @@ class Plan:
     changed: list[Task] = field(default_factory=list)
     retried: list[Task] = field(default_factory=list)
     unchanged_count: int = 0
-    given_up: list[Row] = field(default_factory=list)
-    vanished: list[Row] = field(default_factory=list)
+    given_up: list[Known | Row] = field(default_factory=list)
+    vanished: list[Known | Row] = field(default_factory=list)
 
     @property
     def tasks(self) -> list[Task]:
@@ -59,12 +64,12 @@ class Rules:
     force: bool = False
 
 
-def make_plan(listing: Listing, known: Iterable[Row], rules: Rules) -> Plan:
+def make_plan(listing: Listing, known: Iterable[Known | Row], rules: Rules) -> Plan:
     """Return what there is to do. A source that is known keeps the name of its output."""
     rows = {row.source: row for row in known}
     plan = Plan()
     seen: set[str] = set()
-    unnamed: list[tuple[Listed, str, Row | None]] = []
+    unnamed: list[tuple[Listed, str, Known | Row | None]] = []
     for listed in listing.sources:
         source = source_name(listed.url)
         if source in seen:
@@ -75,7 +80,8 @@ def make_plan(listing: Listing, known: Iterable[Row], rules: Rules) -> Plan:
             unnamed.append((listed, source, row))
         else:
             _sort_in(plan, listed, row, rules)
-    names = Names(rules.template, rules.suffix, (row.output for row in rows.values() if row.output))
+    taken = (row.output for row in rows.values() if row.output)
+    names = Names(rules.template, rules.suffix, taken if unnamed else ())
     for listed, source, row in unnamed:
         replaced = row.output if row is not None and row.has_output else ""
         task = Task(listed.url, source, listed.identity, names.give(source, listed.path), replaces=replaced)
@@ -87,13 +93,15 @@ def make_plan(listing: Listing, known: Iterable[Row], rules: Rules) -> Plan:
 
 def source_name(url: str) -> str:
     """Return what a source is called in the catalog, which is what its references call it."""
+    if _PLAIN.fullmatch(url) and not _DOTS.search(url, url.find("://") + 3):
+        return url  # as nearly all are, and there may be very many
     try:
         return reference_url(url)[0]
     except H5ZarrError:
         return hide_secrets(url)  # it cannot be opened either, and that will be told
 
 
-def _sort_in(plan: Plan, listed: Listed, row: Row, rules: Rules) -> None:
+def _sort_in(plan: Plan, listed: Listed, row: Known | Row, rules: Rules) -> None:
     """Add a source that is known to the plan."""
     is_same = _is_same(row.identity, listed.identity)
     task = Task(

@@ -50,12 +50,12 @@ class IndexReport:
         """Whether everything that was listed has references that are right."""
         return self.ended in ("finished", "planned") and not self.failed and not self.given_up
 
-    def take_plan(self, plan: Plan, listed_count: int) -> None:
+    def take_plan(self, plan: Plan, listed_count: int, given_up: list[Row]) -> None:
         """Note what is to be done."""
         self.listed_count = listed_count
         self.new_count, self.changed_count = len(plan.new), len(plan.changed)
         self.retried_count, self.unchanged_count = len(plan.retried), plan.unchanged_count
-        self.given_up = plan.given_up
+        self.given_up = given_up
         self.vanished = [row.source for row in plan.vanished]
 
     def take_row(self, row: Row) -> None:

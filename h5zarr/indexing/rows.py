@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from h5zarr.errors import Problem
 from h5zarr.io.source import Identity
@@ -23,6 +24,23 @@ class Status(StrEnum):
     FAILED = "failed"
     STALE = "stale"
     VANISHED = "vanished"
+
+
+class Known(NamedTuple):
+    """What of a row it takes to tell whether there is something to do: there may be many."""
+
+    source: str
+    found_by: str
+    identity: Identity | None
+    output: str
+    settings: str
+    status: Status
+    attempts: int
+
+    @property
+    def has_output(self) -> bool:
+        """Whether there are references."""
+        return self.status is not Status.FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,3 +75,7 @@ class Row:
     def has_output(self) -> bool:
         """Whether there are references."""
         return self.status is not Status.FAILED
+
+    @property
+    def known(self) -> Known:
+        return Known(self.source, self.found_by, self.identity, self.output, self.settings, self.status, self.attempts)

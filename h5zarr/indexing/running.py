@@ -159,15 +159,15 @@ class _Run:
         self.settings = replace(self.settings, found_by=listing.found_by)
         rebuilt = rebuild_rows(self.place, listing.found_by, self.settings) if self.job.rebuild else None
         catalog = Catalog(self.place, rebuilt)
-        plan = make_plan(listing, catalog.rows(), self._rules())
-        self.report.take_plan(plan, len(listing.sources))
+        plan = make_plan(listing, catalog.known(), self._rules())
+        self.report.take_plan(plan, len(listing.sources), catalog.find(row.source for row in plan.given_up))
         self.watch.on_plan(plan)
         if self.job.dry_run:
             return self.report.end("planned")
         if plan.tasks:
             self._index(plan.tasks, catalog, hire)
         if not self._is_stopped():
-            self._settle_vanished(plan.vanished, catalog)
+            self._settle_vanished(catalog.find(row.source for row in plan.vanished), catalog)
             catalog.fold()
         else:
             catalog.flush()
