@@ -96,8 +96,9 @@ def h5zarr_parquet(count: int, out: str) -> Callable[[], Any]:
 
 
 def h5zarr_icechunk(count: int, out: str) -> Callable[[], Any]:
-    import zarr  # noqa: F401  which it imports when it needs it, as the next
+    import zarr  # noqa: F401  which it imports when it needs it, as the others
 
+    import h5zarr.icechunk.writing  # noqa: F401
     from h5zarr.icechunk.storage import check_place
 
     check_place(f"icechunk+file://{out}")

@@ -69,7 +69,7 @@ def load_icechunk(shown: str) -> Any:
     """Return the package. Raises OutputError where it is not installed.
 
     It is imported without its logs, unless somebody has imported it already, or has asked for them: Icechunk 1 writes
-    down each reference that it is given, in case of an error, and takes six times as long.
+    down each reference that it is given, in case of an error, and takes several times as long.
     """
     is_first = "icechunk" not in sys.modules and not {_LOGS, _NO_LOGS} & os.environ.keys()
     if is_first:
