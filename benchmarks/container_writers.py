@@ -1,19 +1,22 @@
-"""One container of references, written or opened by one tool in a process of its own.
+"""One container of references, written by one tool in a process of its own.
 
-    python benchmarks/container_writers.py write TOOL COUNT OUT
-    python benchmarks/container_writers.py open READER SMALL OUT
+    python benchmarks/container_writers.py TOOL COUNT OUT PATIENCE
 
 prints what it took, as JSON. The references are those of one array of COUNT chunks, as a tool holds them before it
 writes: a hierarchy, a dictionary, a manifest. Neither making them nor imports count; the memory that they take does.
+Writing is stopped after PATIENCE seconds: then nothing is printed.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from translators import _peak_nbytes
 
 RECORD_SIZE = 100_000
 URL = "s3://bucket/some/way/down/simulation.nc"
+SOURCE = "simulation.nc"
 _ROW = 100
 
 
@@ -31,6 +35,11 @@ def columns(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     return np.concatenate([[4096], 4096 + np.cumsum(sizes)[:-1]]), sizes
 
 
+def url_for(out: str) -> str:
+    """What references lead to: for Icechunk a file, since its readers show bytes, and no references."""
+    return f"file://{Path(out).parent / SOURCE}" if out.endswith(".icechunk") else URL
+
+
 def shape_of(count: int) -> tuple[int, int, int]:
     return count // _ROW, _ROW // 10 * 30, 10 * 40
 
@@ -38,8 +47,9 @@ def shape_of(count: int) -> tuple[int, int, int]:
 CHUNK_SHAPE = (1, 30, 400 // 10)
 
 
-def prepare_h5zarr(count: int) -> Callable[[str], None]:
+def prepare_h5zarr(count: int, out: str) -> Callable[[], Any]:
     from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Manifest
+    from h5zarr.io.local import format_mtime
     from h5zarr.io.log import RequestLog
     from h5zarr.io.source import Identity
     from h5zarr.refs.provenance import Provenance, SourceState
@@ -61,25 +71,38 @@ def prepare_h5zarr(count: int) -> Callable[[str], None]:
         attributes={},
         manifest=Manifest(index=index, address=addresses, nbytes=sizes),
     )
+    url, is_icechunk = url_for(out), out.endswith(".icechunk")
+    mtime = format_mtime(os.stat(url.removeprefix("file://")).st_mtime_ns) if is_icechunk else None
+    identity = Identity(nbytes=int(addresses[-1] + sizes[-1]), mtime=mtime)
     made = Translation(
-        hierarchy=Hierarchy(nodes={"/": GroupNode(attributes={}), "/v": node}, urls=(URL,)),
-        provenance=Provenance("0", (SourceState(URL, Identity(nbytes=int(addresses[-1] + sizes[-1]))),)),
+        hierarchy=Hierarchy(nodes={"/": GroupNode(attributes={}), "/v": node}, urls=(url,)),
+        provenance=Provenance("0", (SourceState(url, identity),)),
         options=Options(),
         log=RequestLog(),
         source_nbytes=0,
         seconds=0,
     )
-    return made.write
+    return lambda: made.write(f"icechunk+file://{out}" if is_icechunk else out)
 
 
-def h5zarr_json(count: int) -> Callable[[str], None]:
-    return prepare_h5zarr(count)
+def h5zarr_json(count: int, out: str) -> Callable[[], Any]:
+    return prepare_h5zarr(count, out)
 
 
-def h5zarr_parquet(count: int) -> Callable[[str], None]:
+def h5zarr_parquet(count: int, out: str) -> Callable[[], Any]:
     import pyarrow.parquet  # noqa: F401  which it imports when it needs it
 
-    return prepare_h5zarr(count)
+    return prepare_h5zarr(count, out)
+
+
+def h5zarr_icechunk(count: int, out: str) -> Callable[[], Any]:
+    import zarr  # noqa: F401  which it imports when it needs it, as the others
+
+    import h5zarr.icechunk.writing  # noqa: F401
+    from h5zarr.icechunk.storage import check_place
+
+    check_place(f"icechunk+file://{out}")
+    return prepare_h5zarr(count, out)
 
 
 def _dictionary(count: int) -> dict[str, Any]:
@@ -105,27 +128,29 @@ def _dictionary(count: int) -> dict[str, Any]:
     return {"version": 1, "refs": entries}
 
 
-def kerchunk_json(count: int) -> Callable[[str], None]:
+def kerchunk_json(count: int, out: str) -> Callable[[], Any]:
+    import kerchunk.hdf  # noqa: F401  where such a dictionary comes from
     import ujson
 
     references = _dictionary(count)
 
-    def write(out: str) -> None:
+    def write() -> None:
         with open(out, "w") as file:
             ujson.dump(references, file)
 
     return write
 
 
-def kerchunk_parquet(count: int) -> Callable[[str], None]:
+def kerchunk_parquet(count: int, out: str) -> Callable[[], Any]:
     import fastparquet  # noqa: F401
+    import kerchunk.hdf  # noqa: F401
     from kerchunk.df import refs_to_dataframe
 
     references = _dictionary(count)
-    return lambda out: refs_to_dataframe(references, out, record_size=RECORD_SIZE)
+    return lambda: refs_to_dataframe(references, out, record_size=RECORD_SIZE)
 
 
-def _virtual_dataset(count: int) -> Any:
+def _virtual_dataset(count: int, url: str) -> Any:
     import virtualizarr  # noqa: F401
     import xarray as xr
     from virtualizarr.manifests import ChunkManifest, ManifestArray
@@ -134,7 +159,7 @@ def _virtual_dataset(count: int) -> Any:
     addresses, sizes = columns(count)
     grid = (count // _ROW, 10, 10)
     manifest = ChunkManifest.from_arrays(
-        paths=np.full(grid, URL, dtype=np.dtypes.StringDType()),
+        paths=np.full(grid, url, dtype=np.dtypes.StringDType()),
         offsets=addresses.astype(np.uint64).reshape(grid),
         lengths=sizes.astype(np.uint64).reshape(grid),
     )
@@ -151,67 +176,68 @@ def _virtual_dataset(count: int) -> Any:
     return xr.Dataset({"v": (("t", "y", "x"), ManifestArray(metadata=metadata, chunkmanifest=manifest))})
 
 
-def virtualizarr_json(count: int) -> Callable[[str], None]:
-    made = _virtual_dataset(count)
-    return lambda out: made.vz.to_kerchunk(out, format="json")
+def virtualizarr_json(count: int, out: str) -> Callable[[], Any]:
+    made = _virtual_dataset(count, URL)
+    return lambda: made.vz.to_kerchunk(out, format="json")
 
 
-def virtualizarr_parquet(count: int) -> Callable[[str], None]:
+def virtualizarr_parquet(count: int, out: str) -> Callable[[], Any]:
     import fastparquet  # noqa: F401
     import kerchunk.df  # noqa: F401
 
-    made = _virtual_dataset(count)
-    return lambda out: made.vz.to_kerchunk(out, format="parquet", record_size=RECORD_SIZE)
+    made = _virtual_dataset(count, URL)
+    return lambda: made.vz.to_kerchunk(out, format="parquet", record_size=RECORD_SIZE)
 
 
-def open_with_fsspec(out: str) -> Any:
-    """As anybody would without h5zarr: xarray, zarr and fsspec's reference file system."""
-    import xarray as xr
+def virtualizarr_icechunk(count: int, out: str) -> Callable[[], Any]:
+    """As its documentation says: a repository that may refer to the files, a session, `to_icechunk`, a commit."""
+    import icechunk
 
-    options = {"fo": out, "remote_protocol": "file"}
-    return xr.open_dataset("reference://", engine="zarr", storage_options=options, decode_cf=False)
+    url = url_for(out)
+    made = _virtual_dataset(count, url)
+
+    def write() -> None:
+        prefix = url.rpartition("/")[0] + "/"
+        store = icechunk.local_filesystem_store(prefix.removeprefix("file://"))
+        config = icechunk.RepositoryConfig.default()
+        config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, store))
+        repository = icechunk.Repository.create(icechunk.local_filesystem_storage(out), config=config)
+        repository.save_config()
+        session = repository.writable_session("main")
+        made.vz.to_icechunk(session.store)
+        session.commit("as of May")
+
+    return write
 
 
-def open_with_engine(out: str) -> Any:
-    import xarray as xr
-
-    return xr.open_dataset(out, engine="h5zarr", decode_cf=False)
-
-
-WRITERS: dict[str, Callable[[int], Callable[[str], None]]] = {
+WRITERS: dict[str, Callable[[int, str], Callable[[], Any]]] = {
     "h5zarr, JSON": h5zarr_json,
     "h5zarr, Parquet": h5zarr_parquet,
+    "h5zarr, Icechunk": h5zarr_icechunk,
     "kerchunk, JSON": kerchunk_json,
     "kerchunk, Parquet": kerchunk_parquet,
     "VirtualiZarr, JSON": virtualizarr_json,
     "VirtualiZarr, Parquet": virtualizarr_parquet,
+    "VirtualiZarr, Icechunk": virtualizarr_icechunk,
 }
-READERS: dict[str, Callable[[str], Any]] = {"fsspec": open_with_fsspec, "engine": open_with_engine}
 
 
-def _write(tool: str, count: int, out: str) -> dict[str, Any]:
-    write = WRITERS[tool](count)
+def measured(work: Callable[[], Any], patience: float) -> dict[str, float]:
+    """What it took; the process ends itself, whatever it does, when it takes longer than so many seconds."""
     before = _peak_nbytes()
-    start = time.perf_counter()
-    write(out)
-    return {"seconds": time.perf_counter() - start, "before_nbytes": before, "peak_nbytes": _peak_nbytes()}
-
-
-def _open(reader: str, small: str, out: str) -> dict[str, Any]:
-    """Open another container first, so that imports do not count."""
-    READERS[reader](small).close()
-    before = _peak_nbytes()
-    start = time.perf_counter()
-    opened = READERS[reader](out)
-    taken = time.perf_counter() - start
-    assert set(opened.variables) == {"v"}
-    return {"seconds": taken, "before_nbytes": before, "peak_nbytes": _peak_nbytes()}
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, patience)
+    start, processor = time.perf_counter(), time.process_time()
+    work()
+    seconds, processor = time.perf_counter() - start, time.process_time() - processor
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    return {"seconds": seconds, "processor_seconds": processor, "before_nbytes": before, "peak_nbytes": _peak_nbytes()}
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    what, who, other, out = sys.argv[1:]
-    print(json.dumps(_write(who, int(other), out) if what == "write" else _open(who, other, out)))
+    tool, count, out, patience = sys.argv[1:]
+    print(json.dumps(measured(WRITERS[tool](int(count), out), float(patience))))
 
 
 if __name__ == "__main__":

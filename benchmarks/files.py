@@ -28,6 +28,7 @@ SEED = 20261101
 EDITION = 1  # part of every file's name: raise it when a maker changes
 CHUNK_INDEXES: tuple[ChunkIndex, ...] = ("btree1", "fixed_array", "extensible_array", "btree2")
 GRIDS: dict[int, tuple[int, int]] = {10_000: (100, 100), 100_000: (250, 400), 1_000_000: (1000, 1000)}
+LARGEST: dict[int, tuple[int, int]] = {10_000_000: (2500, 4000)}  # takes minutes to make, and 1.4 GB
 LIBVERS: tuple[Libver, ...] = ("earliest", "latest")
 DATASET_COUNTS = (200, 2_000, 20_000)
 MANY_DATASETS = 2_050
@@ -44,7 +45,7 @@ def default_directory() -> Path:
 
 def many_chunks(directory: Path, count: int, index: ChunkIndex) -> Path:
     """The path of a file with one dataset of `count` chunks, shuffled and deflated, found through `index`."""
-    grid = GRIDS[count]
+    grid = {**GRIDS, **LARGEST}[count]
     return made(directory / f"chunks_{index}_{count}.{EDITION}.h5", lambda path: _make_many_chunks(path, grid, index))
 
 

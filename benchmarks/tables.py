@@ -8,7 +8,19 @@ import os
 import platform
 from collections.abc import Iterable, Sequence
 
-PACKAGES = ("h5zarr", "numpy", "h5py", "kerchunk", "virtualizarr", "zarr", "xarray", "fsspec", "aiohttp")
+PACKAGES = (
+    "h5zarr",
+    "numpy",
+    "h5py",
+    "kerchunk",
+    "virtualizarr",
+    "icechunk",
+    "pyarrow",
+    "zarr",
+    "xarray",
+    "fsspec",
+    "aiohttp",
+)
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

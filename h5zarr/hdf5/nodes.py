@@ -13,6 +13,7 @@ from h5zarr.io.column import BlockColumn, SpanColumn
 from h5zarr.io.span import Span
 
 _SLAB_NBYTES = 1 << 20  # small enough for the processor's cache; and a million chunks then need little memory
+_FEW_THOUSAND = 4096
 _FEW = 32  # nodes: a list of so few spans costs less than a column
 
 
@@ -36,6 +37,9 @@ def node_spans(addresses: npt.NDArray[np.int64], nbytes: int, sizes: Sizes, what
 def node_slabs(blocks: Sequence[memoryview], nbytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
     """Yield the number of the first node and the nodes' bytes, a row each, a megabyte at a time."""
     step = max(1, _SLAB_NBYTES // max(1, nbytes))
+    if isinstance(blocks, BlockColumn):
+        yield from ((first, _pick(piece, 0, nbytes)) for first, piece in blocks.pieces(step))
+        return
     for first in range(0, len(blocks), step):
         yield first, gather(blocks[first : first + step], 0, nbytes)
 
@@ -45,6 +49,13 @@ def gather(blocks: Sequence[memoryview], start: int, end: int) -> npt.NDArray[np
     if not isinstance(blocks, BlockColumn):
         content = b"".join([block[start:end] for block in blocks])
         return np.frombuffer(content, np.uint8).reshape(len(blocks), end - start)
+    picked = np.empty((len(blocks), end - start), np.uint8)
+    for first, piece in blocks.pieces(_FEW_THOUSAND):
+        picked[first : first + len(piece)] = _pick(piece, start, end)
+    return picked
+
+
+def _pick(blocks: BlockColumn, start: int, end: int) -> npt.NDArray[np.uint8]:
     # Row n of this view begins at byte n of the file. Rows overlap; to pick some copies those and nothing else.
     count = max(0, len(blocks.file) - (end - start) + 1)
     windows = np.ndarray((count, end - start), np.uint8, blocks.file, strides=(1, 1))

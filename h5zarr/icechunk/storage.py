@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,8 @@ _NAMES = {
     "force_path_style": "force_path_style",
 }
 _OPTIONS = frozenset(_NAMES.values())
+_LOGS, _NO_LOGS = "ICECHUNK_LOG", "ICECHUNK_NO_LOGS"
+_SILENT: list[bool] = []  # has an element when it was imported so
 _OF_CONTAINERS = ("region", "endpoint_url", "allow_http", "anonymous", "force_path_style", "requester_pays")
 
 
@@ -63,13 +66,29 @@ def find_place(url: str) -> Place:
 
 
 def load_icechunk(shown: str) -> Any:
-    """Return the package. Raises OutputError where it is not installed."""
+    """Return the package. Raises OutputError where it is not installed.
+
+    It is imported without its logs, unless somebody has imported it already, or has asked for them: Icechunk 1 writes
+    down each reference that it is given, in case of an error, and takes several times as long.
+    """
+    is_first = "icechunk" not in sys.modules and not {_LOGS, _NO_LOGS} & os.environ.keys()
+    if is_first:
+        os.environ[_NO_LOGS] = "1"
     try:
         import icechunk
     except ImportError:
         remedy = "Install it: pip install 'h5zarr[icechunk]'"
         raise OutputError(shown, "the package icechunk is not installed", remedy=remedy) from None
+    finally:
+        if is_first:
+            del os.environ[_NO_LOGS]
+            _SILENT.append(True)
     return icechunk
+
+
+def is_silent() -> bool:
+    """Return whether Icechunk was imported without its logs."""
+    return bool(_SILENT) or _NO_LOGS in os.environ
 
 
 def check_place(url: str, storage_options: Mapping[str, Any] | None = None) -> None:

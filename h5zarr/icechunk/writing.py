@@ -16,9 +16,10 @@ from typing import Any
 from h5zarr.errors import H5ZarrError, OutputError
 from h5zarr.hierarchy import ArrayNode, Hierarchy
 from h5zarr.icechunk.locations import Located, locate_sources, prefixes_of
+from h5zarr.icechunk.manifests import lay_out
 from h5zarr.icechunk.numbers import spell_out
 from h5zarr.icechunk.references import set_references
-from h5zarr.icechunk.storage import Place, container_store, find_place, load_icechunk, open_storage
+from h5zarr.icechunk.storage import Place, container_store, find_place, is_silent, load_icechunk, open_storage
 from h5zarr.io.reference_url import hide_secrets
 from h5zarr.io.url import display_url
 from h5zarr.refs.chunk_keys import KeyLayout
@@ -82,7 +83,7 @@ class _Writer:
         repository, is_changed = self._with_containers(repository)
         with _branch(repository, branch, self._place):
             with _told(self._place):
-                session = repository.writable_session(branch)
+                session = self._with_layout(repository).writable_session(branch)
                 session.store.sync_clear()
             self._fill(session.store)
             with _told(self._place):
@@ -104,6 +105,11 @@ class _Writer:
                 store = container_store(prefix, self._source_options)
                 config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, store))
             return (repository.reopen(config=config), True) if lacking else (repository, False)
+
+    def _with_layout(self, repository: Any) -> Any:
+        """Return the repository for writing this hierarchy. How it is laid out is not kept in the configuration."""
+        config = repository.config
+        return repository.reopen(config=config) if lay_out(config, self._hierarchy) else repository
 
     def _fill(self, store: Any) -> None:
         """Put metadata, inline chunks and references into a store."""
@@ -234,7 +240,7 @@ def _describe(error: Exception, place: Place) -> OutputError:
 def _quiet(place: Place) -> Iterator[None]:
     """Keep Icechunk from warning, on standard output, that a local repository has no locks, unless logs are wanted."""
     icechunk = load_icechunk(place.shown)
-    if place.directory is None or "ICECHUNK_LOG" in os.environ:
+    if place.directory is None or is_silent() or "ICECHUNK_LOG" in os.environ:
         yield
         return
     icechunk.set_logs_filter("error")

@@ -5,6 +5,7 @@ A tree may have tens of thousands of nodes in one level. A Python object for eac
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, overload
@@ -14,6 +15,9 @@ from h5zarr.io.span import Span
 if TYPE_CHECKING:  # a column comes from somebody who has numpy; to open a file does not take it
     import numpy as np
     import numpy.typing as npt
+
+_MOST_MAPPED = 1 << 28
+_AROUND = 1 << 16  # so many bytes the system maps around one that is read
 
 
 class SpanColumn(Sequence[Span]):
@@ -70,3 +74,28 @@ class BlockColumn(Sequence[memoryview]):
             return BlockColumn(self.file, self.spans[number])
         span = self.spans[number]
         return self.file[span.address : span.end]
+
+    def pieces(self, step: int) -> Iterator[tuple[int, BlockColumn]]:
+        """Yield the number of the first block and `step` blocks at a time, which are to be copied before the next.
+
+        Pages of the file that were read count as memory of this process, until the system is told to take them back.
+        """
+        mapped = 0
+        for first in range(0, len(self), step):
+            piece = self[first : first + step]
+            mapped += piece._reach()
+            if mapped > _MOST_MAPPED:
+                self._let_go()
+                mapped = piece._reach()
+            yield first, piece
+
+    def _reach(self) -> int:
+        """Return how much of the file the system maps when all blocks are read, at most."""
+        addresses, nbytes = self.spans.addresses, self.spans.nbytes
+        return min(len(self) * (_AROUND + nbytes), int(addresses.max() - addresses.min()) + _AROUND + nbytes)
+
+    def _let_go(self) -> None:
+        """Have the system take back the pages. Views of them stay: it reads a page again when somebody looks at it."""
+        file = self.file.obj
+        if isinstance(file, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            file.madvise(mmap.MADV_DONTNEED)

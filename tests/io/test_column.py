@@ -80,3 +80,20 @@ def test_a_step_that_is_alone_gets_a_column_and_one_in_company_a_list(path: Path
         assert source.log.rounds == 3
     assert found == [EXPECTED, EXPECTED, b"\x07"]
     assert kinds == [BlockColumn, BlockColumn, list]
+
+
+def test_pieces_are_all_blocks_and_pages_are_given_back_when_many_are_mapped(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_source(path) as source:
+        blocks = source.read_many(SpanColumn(ADDRESSES, 8))
+        assert isinstance(blocks, BlockColumn)
+        given_back: list[BlockColumn] = []
+        let_go = BlockColumn._let_go
+        monkeypatch.setattr(BlockColumn, "_let_go", lambda self: (given_back.append(self), let_go(self)))
+        for most, count in ((1 << 28, 0), (1, 3)):
+            monkeypatch.setattr("h5zarr.io.column._MOST_MAPPED", most)
+            given_back.clear()
+            found = {first: [bytes(block) for block in piece] for first, piece in blocks.pieces(1)}
+            assert found == {number: [content] for number, content in enumerate(EXPECTED)}
+            assert len(given_back) == count

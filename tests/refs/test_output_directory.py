@@ -192,13 +192,17 @@ while True:
 def test_killed_at_any_moment_it_leaves_the_old_ones_or_the_new(tmp_path: Path) -> None:
     target = tmp_path / "refs.parquet"
     moments = random.Random(1)
+    write(target, "0", 30)
+    begun = time.perf_counter()
+    write(target, "0", 30)
+    seconds = time.perf_counter() - begun  # which depends on the disk, and on who else writes to it
     found = []
     for _ in range(6):
         writer = subprocess.Popen([sys.executable, "-c", _FOR_EVER, str(target)], stdout=subprocess.PIPE)
         assert writer.stdout is not None
         with writer.stdout:
             writer.stdout.readline()
-            time.sleep(moments.uniform(0, 0.1))
+            time.sleep(moments.uniform(0, 8 * seconds))
             writer.send_signal(signal.SIGKILL)
             writer.wait()
         found.append(what_is_there(target, 30))
