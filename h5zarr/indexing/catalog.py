@@ -79,10 +79,12 @@ class Catalog:
                     self._newer[row.source] = row
 
     def __len__(self) -> int:
+        return len(self.sources())
+
+    def sources(self) -> set[str]:
+        """Return the names of all sources."""
         known = set(self._table["source"].to_pylist())
-        return len(known | {source for source, row in self._newer.items() if row}) - len(
-            known & {source for source, row in self._newer.items() if row is None}
-        )
+        return (known - self._newer.keys()) | {source for source, row in self._newer.items() if row}
 
     def rows(self) -> Iterator[Row]:
         """Yield all rows; those of the table are made as they are asked for."""
