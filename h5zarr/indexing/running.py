@@ -24,6 +24,7 @@ from h5zarr.indexing.rows import Row, Status
 from h5zarr.indexing.work import Settings
 from h5zarr.indexing.workers import ExecutorWorkers, LocalWorkers, Workers
 from h5zarr.io.policy import ReadPolicy
+from h5zarr.scanning import paused_collector
 from h5zarr.translating import Options
 
 _FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
@@ -165,7 +166,8 @@ class _Run:
         self.settings = replace(self.settings, found_by=listing.found_by)
         if catalog is None:
             catalog = Catalog(self.place, rebuild_rows(self.place, listing.found_by, self.settings))
-        plan = make_plan(listing, catalog.rows(), self._rules())
+        with paused_collector():  # which would look at the whole listing again and again
+            plan = make_plan(listing, catalog.rows(), self._rules())
         self.report.take_plan(plan, len(listing.sources))
         self.watch.on_plan(plan)
         if self.job.dry_run:
