@@ -4,7 +4,7 @@
 
 Small netCDF-4 files over HTTP, by `h5zarr index` and by the loop over kerchunk that it takes the place of; every chunk
 of a sample is compared with h5py before anything is told. Of h5zarr the whole command is timed, of kerchunk what comes
-after its imports. It is given fewer files, since it is slow, and its rate is taken to stay the same.
+after its imports and its first file. It is given fewer files, since it is slow, and its rate is taken to stay the same.
 """
 
 from __future__ import annotations
