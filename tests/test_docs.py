@@ -19,7 +19,8 @@ from typing import Any
 
 import pytest
 
-from h5zarr.cli import build_parser
+from h5zarr.cli import build_parser, main
+from h5zarr.indexing.rows import Status
 from tests.collections_of_files import PROJECT, SAMPLES
 from tests.servers import RangeServer
 from tests.test_architecture import PACKAGE, ROOMS
@@ -124,7 +125,7 @@ def commands(page: Path) -> Iterator[list[str]]:
 def test_commands_parse(page: Path) -> None:
     for arguments in commands(page):
         if "--help" in arguments or arguments == [arguments[0]]:
-            assert arguments[0] in {"translate", "inspect"}
+            assert arguments[0] in {"translate", "inspect", "index", "status"}
             continue
         try:
             build_parser().parse_args(arguments)
@@ -146,6 +147,31 @@ def options_of(command: str) -> set[str]:
 @pytest.mark.parametrize("option", sorted(options_of("translate")))
 def test_every_option_of_translate_is_in_getting_started(option: str) -> None:
     assert re.search(rf"`[^`]*{option}\b", (DOCS / "getting-started.md").read_text())
+
+
+@pytest.mark.parametrize("option", sorted(options_of("index") | options_of("status")))
+def test_every_option_of_index_and_status_is_in_indexing(option: str) -> None:
+    assert re.search(rf"`[^`]*{option}\b", (DOCS / "indexing.md").read_text())
+
+
+def test_the_first_commands_of_indexing_do_what_is_said_of_them(
+    beside_samples: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pyarrow")
+    for line in BLOCK.findall((DOCS / "indexing.md").read_text())[0][1].splitlines():
+        command, _, said = line.partition("#")
+        assert main(shlex.split(command)[1:]) == 0
+        told = "".join(capfd.readouterr())
+        assert said.strip() in told or said.split()[0] == "writes"
+    assert (beside_samples / "refs" / "ocean.nc.json").exists()
+
+
+def test_the_columns_of_the_catalog_are_those_that_it_has() -> None:
+    catalog = pytest.importorskip("h5zarr.indexing.catalog")
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (DOCS / "indexing.md").read_text(), re.MULTILINE)
+    found = [name for row in rows for name in re.findall(r"\w+", row)]
+    assert found[: len(catalog.SCHEMA.names)] == catalog.SCHEMA.names
+    assert found[len(catalog.SCHEMA.names) :] == [str(status) for status in Status]
 
 
 # --- links

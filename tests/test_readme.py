@@ -48,6 +48,16 @@ def test_the_first_command_translates_a_sample() -> None:
     assert Path(arguments[-1]).stat().st_size
 
 
+def test_the_last_command_indexes_the_samples() -> None:
+    pytest.importorskip("pyarrow")
+    for command in COMMANDS[2].split(" && "):
+        program, *arguments = shlex.split(command)
+        assert program == "h5zarr"
+        assert main(arguments) == 0
+    assert Path("refs/ocean.nc.json").stat().st_size
+    assert Path("refs/_h5zarr/catalog.parquet").stat().st_size
+
+
 def test_the_second_command_is_what_is_run_before_a_change_lands() -> None:
     command = COMMANDS[1].removeprefix("python3 ")
     assert command.endswith(".venv/bin/pytest")

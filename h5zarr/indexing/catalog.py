@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import io
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +21,7 @@ from h5zarr.indexing.place import STATE, Place
 from h5zarr.indexing.rows import Known, Row, Status
 from h5zarr.io.source import Identity
 
+T = TypeVar("T", Row, Known)
 CATALOG = f"{STATE}/catalog.parquet"
 PARTS = f"{STATE}/parts"
 _PROBLEM = pa.struct([(name, pa.string()) for name in ("path", "kind", "message", "remedy")])
@@ -56,36 +57,49 @@ _KNOWN = ("source", "found_by", "output", "settings", "status", "attempts", *_ID
 class Catalog:
     """All rows, by source. What is added is written by `flush`, and folded into the one table by `fold`.
 
-    Given `rows`, it is a new one, and what was there is only looked at to be removed.
+    Given `rows`, it is a new one, and what was there is only looked at to be removed. What has been written is kept as
+    it stands in the files, which takes a tenth of the memory.
     """
 
     def __init__(self, place: Place, rows: Iterable[Row] | None = None) -> None:
         self._place = place
-        self._stored = _Stored(None, f"{place.shown}/{CATALOG}")
-        # In the order in which they were written.
-        self._parts = sorted(name for name in place.names(PARTS) if name.endswith(".parquet"))
-        self._newer: dict[str, Row | None] = {row.source: row for row in rows or ()}  # None where one was taken out
-        self._unwritten: dict[str, Row | None] = {}
+        names = sorted(name for name in place.names(PARTS) if name.endswith(".parquet"))  # as they were written
+        self._added: dict[str, Row | None] = {row.source: row for row in rows or ()}  # None where one was taken out
         if rows is None:
-            self._read()
+            self._stored = self._read(CATALOG)
+            self._parts = {name: self._read(name) for name in names}
+        else:
+            self._stored = _Stored(None, CATALOG)
+            self._parts = {name: _Stored(None, name) for name in names}
 
-    def _read(self) -> None:
-        """Read the table, and the parts that are not in it yet."""
-        self._stored = _Stored(self._place.read(CATALOG), f"{self._place.shown}/{CATALOG}")
-        for name in self._parts:
-            # None where somebody else has folded it in meanwhile.
-            for row in _Stored(self._place.read(name), f"{self._place.shown}/{name}").rows():
-                self._newer[row.source] = row
+    def _read(self, name: str) -> _Stored:
+        """Return what is in a file; nothing where somebody else has just folded it in."""
+        stored = _Stored(self._place.read(name), f"{self._place.shown}/{name}")
+        stored.check()
+        return stored
 
     def rows(self) -> Iterator[Row]:
-        """Yield all rows; those of the table are made as they are asked for."""
-        yield from (row for row in self._stored.rows() if row.source not in self._newer)
-        yield from (row for row in self._newer.values() if row is not None)
+        """Yield all rows; those of files are made as they are asked for."""
+        yield from (row for row in self._added.values() if row is not None)
+        yield from self._newest(lambda stored: stored.rows())
 
     def known(self) -> Iterator[Known]:
         """Yield of all rows what it takes to make a plan: much less than the rows themselves."""
-        yield from (one for one in self._stored.known() if one.source not in self._newer)
-        yield from (row.known for row in self._newer.values() if row is not None)
+        yield from (row.known for row in self._added.values() if row is not None)
+        yield from self._newest(lambda stored: stored.known())
+
+    def _newest(self, read: Callable[[_Stored], Iterator[T]]) -> Iterator[T]:
+        """Yield what is in files, and in none that is newer."""
+        seen = set(self._added)
+        for part in reversed(self._parts.values()):
+            found = [one for one in read(part) if one.source not in seen]
+            yield from found
+            seen.update(one.source for one in found)
+        yield from (one for one in read(self._stored) if one.source not in seen)
+
+    def sources(self) -> set[str]:
+        """Return the names of all sources."""
+        return {one.source for one in self.known()}
 
     def find(self, sources: Iterable[str]) -> list[Row]:
         """Return the rows of some sources."""
@@ -94,15 +108,15 @@ class Catalog:
 
     def add(self, row: Row) -> None:
         """Put a row in the place of what was known of its source."""
-        self._newer[row.source] = self._unwritten[row.source] = row
+        self._added[row.source] = row
 
     def remove(self, source: str) -> None:
         """Take out what is known of a source: only `fold` writes that."""
-        self._newer[source] = self._unwritten[source] = None
+        self._added[source] = None
 
     @property
     def unwritten_count(self) -> int:
-        return len(self._unwritten)
+        return len(self._added)
 
     @property
     def part_count(self) -> int:
@@ -110,28 +124,32 @@ class Catalog:
 
     def flush(self) -> None:
         """Write what was added since the last time, as a part."""
-        rows = [row for row in self._unwritten.values() if row is not None]
+        rows = [row for row in self._added.values() if row is not None]
         if not rows:
             return
         # Names sort as they were written, by whatever run: a clock that is wrong costs a row that is old, and no more.
-        last = self._parts[-1].rpartition("/")[2].partition("-")[0] if self._parts else "0"
-        name = f"{PARTS}/{int(last) + 1:012d}-{secrets.token_hex(6)}.parquet"
-        self._place.write(name, _encode(_table(rows)))
-        self._parts.append(name)
-        self._unwritten = {source: row for source, row in self._unwritten.items() if row is None}
+        last = max((int(name.rpartition("/")[2].partition("-")[0]) for name in self._parts), default=0)
+        name = f"{PARTS}/{last + 1:012d}-{secrets.token_hex(6)}.parquet"
+        content = _encode(_table(rows))
+        self._place.write(name, content)
+        self._parts[name] = _Stored(content, name)
+        self._added = {source: None for source, row in self._added.items() if row is None}
 
     def fold(self) -> None:
         """Write the one table, with all that was added, and remove the parts that are in it."""
-        if not self._newer and not self._parts:
+        if not self._added and not self._parts:
             return
-        table = self._stored.table()
-        mask = pa.array([source not in self._newer for source in table["source"].to_pylist()], pa.bool_())
-        rows = [row for row in self._newer.values() if row is not None]
-        content = _encode(pa.concat_tables([table.filter(mask), _table(rows)]).sort_by("source"))
+        tables = [_table(row for row in self._added.values() if row is not None)]
+        seen = set(self._added)
+        for stored in (*reversed(self._parts.values()), self._stored):
+            table = stored.table()
+            sources = table["source"].to_pylist()
+            tables.append(table.filter(pa.array([source not in seen for source in sources], pa.bool_())))
+            seen.update(sources)
+        content = _encode(pa.concat_tables(tables).sort_by("source"))
         self._place.write(CATALOG, content)
         self._stored = _Stored(content, self._stored.shown)
-        parts, self._parts = self._parts, []
-        self._newer, self._unwritten = {}, {}
+        parts, self._parts, self._added = self._parts, {}, {}
         for name in parts:
             self._place.remove(name)
 
@@ -142,6 +160,10 @@ class _Stored:
     def __init__(self, content: bytes | None, shown: str) -> None:
         self._content = content
         self.shown = shown
+
+    def check(self) -> None:
+        """Raise OutputError unless this is a table."""
+        next(self._batches(("source",)), None)
 
     def rows(self) -> Iterator[Row]:
         for batch in self._batches(SCHEMA.names):
@@ -160,7 +182,8 @@ class _Stored:
             return
         schema = pa.schema([SCHEMA.field(name) for name in names])
         try:
-            file = pq.ParquetFile(io.BytesIO(self._content))
+            # Without buffers for what is to come, which take as much memory as all that is read.
+            file = pq.ParquetFile(io.BytesIO(self._content), pre_buffer=False)
             there = set(file.schema_arrow.names)
             for batch in file.iter_batches(_BATCH_ROWS, columns=[name for name in names if name in there]):
                 columns = [_column(batch, field) for field in schema]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,34 +42,45 @@ class Listing:
     sources: tuple[Listed, ...]
 
 
-def list_sources(pattern: str, storage_options: Mapping[str, Any] | None = None) -> Listing:
+def list_sources(
+    pattern: str, storage_options: Mapping[str, Any] | None = None, is_known: Callable[[str], bool] = lambda url: True
+) -> Listing:
     """Return the files that match a pattern, or that are below a directory and have a suffix of HDF5 or netCDF.
 
-    Raises SourceError where nothing can be listed there.
+    Where the list does not tell the state of a file, it is asked for if the file `is_known`: there is nothing to
+    compare that of others with. Raises SourceError where nothing can be listed there.
     """
     found_by = display_url(pattern)
     local = find_local_path(pattern)
     if local is not None:
         return Listing(found_by, tuple(_list_local(local, found_by)))
-    return Listing(found_by, _complete(list(_list_remote(pattern, storage_options or {}, found_by)), storage_options))
+    found = list(_list_remote(pattern, storage_options or {}, found_by))
+    return Listing(found_by, _complete(found, storage_options, is_known))
 
 
-def list_named(urls: Iterable[str], found_by: str, storage_options: Mapping[str, Any] | None = None) -> Listing:
-    """Return the sources of a list, each with its state, which is asked for; those that are not there have none."""
+def list_named(
+    urls: Iterable[str],
+    found_by: str,
+    storage_options: Mapping[str, Any] | None = None,
+    is_known: Callable[[str], bool] = lambda url: True,
+) -> Listing:
+    """Return the sources of a list, those that are known with their state; where they are not there, they have none."""
     found = [Listed(url, _path_of(url), None) for url in dict.fromkeys(urls) if url]
-    return Listing(found_by, _complete(found, storage_options))
+    return Listing(found_by, _complete(found, storage_options, is_known))
 
 
-def _complete(found: list[Listed], storage_options: Mapping[str, Any] | None) -> tuple[Listed, ...]:
+def _complete(
+    found: list[Listed], storage_options: Mapping[str, Any] | None, is_known: Callable[[str], bool]
+) -> tuple[Listed, ...]:
     """Return sources with the states of those whose list did not tell it: many are asked at a time."""
-    unknown = [one.url for one in found if one.identity is None]
+    unknown = [one.url for one in found if one.identity is None and is_known(one.url)]
     if not unknown:
         return tuple(found)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         told = dict(
-            zip(unknown, pool.map(partial(_ask_identity, storage_options=storage_options), unknown), strict=True)
+            zip(unknown, pool.map(partial(ask_identity, storage_options=storage_options), unknown), strict=True)
         )
-    return tuple(one if one.identity else replace(one, identity=told[one.url]) for one in found)
+    return tuple(one if one.identity else replace(one, identity=told.get(one.url)) for one in found)
 
 
 def read_names(lines: Iterable[str]) -> list[str]:
@@ -156,7 +167,7 @@ def _path_of(url: str) -> str:
     return PROTOCOL.sub("", named, count=1).lstrip("/")
 
 
-def _ask_identity(url: str, storage_options: Mapping[str, Any] | None) -> Identity | None:
+def ask_identity(url: str, storage_options: Mapping[str, Any] | None) -> Identity | None:
     """Return the state of one file; None where it cannot be told, which the attempt to read it will explain."""
     from h5zarr.io.filesystems import shared_filesystem
     from h5zarr.io.remote import interpret_identity

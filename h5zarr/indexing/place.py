@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from h5zarr.io.grammar import PROTOCOL
 from h5zarr.io.url import display_url, find_local_path
 from h5zarr.refs.output import find_filesystem, open_output, or_output_error, told_as
 
@@ -39,10 +40,9 @@ class Place:
 
     def holds(self, url: str) -> bool:
         """Return whether a path or URL is that of something in here."""
-        path = find_local_path(url)
-        if self._path is None or path is None:
+        if self._path is None or PROTOCOL.match(url):
             return url.startswith(f"{self.url}/")
-        return os.path.abspath(path).startswith(os.path.join(self._path, ""))
+        return os.path.abspath(url).startswith(os.path.join(self._path, ""))
 
     def prepare(self, name: str) -> str:
         """Return the path or URL at which something of this name can be written: the directories above it are there."""

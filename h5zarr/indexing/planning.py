@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -14,9 +15,8 @@ from h5zarr.io.reference_url import hide_secrets, reference_url
 from h5zarr.io.source import Identity
 from h5zarr.io.verify import check_unchanged
 
-# Absolute paths and URLs with nothing in them that is written in another way, or may be secret.
-_PLAIN = re.compile(r"(?:(?!file:|local:)[a-z][a-z0-9]+:/)?/[\w./+=-]+", re.ASCII)
-_DOTS = re.compile(r"/\.{0,2}(?:/|$)")
+# Nothing in it has a meaning, be it a user, a query, an escape, a chain, or "..".
+_PLAIN = re.compile(r"(?:s3|gs|https?)://[\w.-]+(?::\d+)?(?:/(?!\.)[\w.=+,~-]*)+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,40 +65,49 @@ class Rules:
 
 
 def make_plan(listing: Listing, known: Iterable[Known | Row], rules: Rules) -> Plan:
-    """Return what there is to do. A source that is known keeps the name of its output."""
-    rows = {row.source: row for row in known}
-    plan = Plan()
-    seen: set[str] = set()
-    unnamed: list[tuple[Listed, str, Known | Row | None]] = []
+    """Return what there is to do. A source that is known keeps the name of its output.
+
+    Rows of what is unchanged, which are nearly all as a rule, are looked at one by one and not kept.
+    """
+    found: dict[str, Listed] = {}
     for listed in listing.sources:
-        source = source_name(listed.url)
-        if source in seen:
-            continue
-        seen.add(source)
-        row = rows.get(source)
-        if row is None or not row.output.endswith(rules.suffix):
-            unnamed.append((listed, source, row))
+        found.setdefault(source_name(listed.url), listed)
+    plan = Plan()
+    taken: list[str] = []
+    unnamed: list[tuple[Listed, str, Known | Row | None]] = []
+    for row in known:
+        taken.append(row.output)
+        now = found.pop(row.source, None)
+        if now is None:
+            plan.vanished += [row] if row.found_by == listing.found_by else []
+        elif row.output.endswith(rules.suffix):
+            _sort_in(plan, now, row, rules)
         else:
-            _sort_in(plan, listed, row, rules)
-    taken = (row.output for row in rows.values() if row.output)
-    names = Names(rules.template, rules.suffix, taken if unnamed else ())
-    for listed, source, row in unnamed:
-        replaced = row.output if row is not None and row.has_output else ""
+            unnamed.append((now, row.source, row))
+    unnamed += [(listed, source, None) for source, listed in found.items()]
+    names = Names(rules.template, rules.suffix, filter(None, taken) if unnamed else ())
+    for listed, source, former in unnamed:
+        replaced = former.output if former is not None and former.has_output else ""
         task = Task(listed.url, source, listed.identity, names.give(source, listed.path), replaces=replaced)
-        (plan.new if row is None else plan.changed).append(task)
-    gone = (row for row in rows.values() if row.found_by == listing.found_by and row.source not in seen)
-    plan.vanished = list(gone)
+        (plan.new if former is None else plan.changed).append(task)
     return plan
 
 
 def source_name(url: str) -> str:
     """Return what a source is called in the catalog, which is what its references call it."""
-    if _PLAIN.fullmatch(url) and not _DOTS.search(url, url.find("://") + 3):
-        return url  # as nearly all are, and there may be very many
+    if _is_plain(url):
+        return url
     try:
         return reference_url(url)[0]
     except H5ZarrError:
         return hide_secrets(url)  # it cannot be opened either, and that will be told
+
+
+def _is_plain(url: str) -> bool:
+    """Return whether a URL or path is surely called as it is: to look closely at a hundred thousand takes seconds."""
+    if _PLAIN.fullmatch(url):
+        return not os.path.lexists(url[: url.index("/")])  # below which it would be a path
+    return url.startswith("/") and os.path.normpath(url) == url
 
 
 def _sort_in(plan: Plan, listed: Listed, row: Known | Row, rules: Rules) -> None:

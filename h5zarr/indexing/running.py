@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from h5zarr.errors import SourceGone
@@ -16,13 +17,14 @@ from h5zarr.indexing.dispatch import Dispatcher
 from h5zarr.indexing.lease import Lease
 from h5zarr.indexing.listing import Listing, list_named, list_sources
 from h5zarr.indexing.place import Place
-from h5zarr.indexing.planning import Plan, Rules, Task, make_plan
+from h5zarr.indexing.planning import Plan, Rules, Task, make_plan, source_name
 from h5zarr.indexing.rebuilding import rebuild_rows
 from h5zarr.indexing.report import IndexReport
 from h5zarr.indexing.rows import Row, Status
 from h5zarr.indexing.work import Settings
 from h5zarr.indexing.workers import ExecutorWorkers, LocalWorkers, Workers
 from h5zarr.io.policy import ReadPolicy
+from h5zarr.scanning import paused_collector
 from h5zarr.translating import Options
 
 _FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
@@ -99,21 +101,30 @@ def index(
     job, watch = job or IndexJob(), watch or IndexWatch()
     run = _Run(place, settings, job, watch)
     with run.leased():
-        listing = _list(sources, found_by, storage_options, place)
-        make_workers = _Hiring(workers, executor)
-        return run.go(listing, make_workers)
+        catalog = None if job.rebuild else Catalog(place)
+        listing = _list(sources, found_by, storage_options, catalog, place)
+        return run.go(listing, catalog, _Hiring(workers, executor))
 
 
 def _list(
     sources: str | os.PathLike[str] | Iterable[str],
     found_by: str,
     storage_options: Mapping[str, Any] | None,
+    catalog: Catalog | None,
     place: Place,
 ) -> Listing:
     """Return what there is to index. What a pattern finds among the outputs is none of it."""
+
+    @cache
+    def known() -> set[str]:
+        return set() if catalog is None else catalog.sources()
+
+    def is_known(url: str) -> bool:
+        return catalog is None or source_name(url) in known()
+
     if not isinstance(sources, str | os.PathLike):
-        return list_named(sources, found_by or "a list", storage_options)
-    listing = list_sources(os.fspath(sources), storage_options)
+        return list_named(sources, found_by or "a list", storage_options, is_known)
+    listing = list_sources(os.fspath(sources), storage_options, is_known)
     listing = replace(listing, sources=tuple(one for one in listing.sources if not place.holds(one.url)))
     if not listing.sources:
         # Not all at once vanished, as a rule, but misspelt: whoever has --prune on would lose everything.
@@ -154,12 +165,13 @@ class _Run:
         with Lease(self.place, wait_seconds=self.job.wait_seconds) as self._lease:
             yield
 
-    def go(self, listing: Listing, hire: Callable[[], Workers]) -> IndexReport:
-        """Do all there is to do, and return the report."""
+    def go(self, listing: Listing, catalog: Catalog | None, hire: Callable[[], Workers]) -> IndexReport:
+        """Do all there is to do, and return the report. Without a catalog, it is made anew from the outputs."""
         self.settings = replace(self.settings, found_by=listing.found_by)
-        rebuilt = rebuild_rows(self.place, listing.found_by, self.settings) if self.job.rebuild else None
-        catalog = Catalog(self.place, rebuilt)
-        plan = make_plan(listing, catalog.known(), self._rules())
+        if catalog is None:
+            catalog = Catalog(self.place, rebuild_rows(self.place, listing.found_by, self.settings))
+        with paused_collector():  # which would look at the whole listing again and again
+            plan = make_plan(listing, catalog.known(), self._rules())
         self.report.take_plan(plan, len(listing.sources), catalog.find(row.source for row in plan.given_up))
         self.watch.on_plan(plan)
         if self.job.dry_run:

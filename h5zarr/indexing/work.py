@@ -8,13 +8,14 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from h5zarr import __version__
 from h5zarr.errors import H5ZarrError, OutputError, SourceError, SourceGone, SourceRefused
 from h5zarr.hierarchy import ArrayNode
+from h5zarr.indexing.listing import ask_identity
 from h5zarr.indexing.place import Place
 from h5zarr.indexing.planning import Task
 from h5zarr.indexing.rows import Row, Status
@@ -108,11 +109,15 @@ def index_one(task: Task, settings: Settings, place: Place) -> Done:
             options=settings.options,
         )
     except H5ZarrError as error:
-        return Done(task, failed_row(task, settings, error, time.perf_counter() - started), _may_pass(error))
+        failure = error
     except Exception as error:  # one file that h5zarr is not up to does not end a job of a million
-        surprise = Unexpected(f"{task.source}: {_describe(error)}")
-        return Done(task, failed_row(task, settings, surprise, time.perf_counter() - started), False)
-    return Done(task, _indexed_row(task, settings, made, time.perf_counter() - started), False)
+        failure = Unexpected(f"{task.source}: {_describe(error)}")
+    else:
+        return Done(task, _indexed_row(task, settings, made, time.perf_counter() - started), False)
+    seconds = time.perf_counter() - started
+    # Without its state, the next run could not tell whether it is the same file that fails again.
+    identity = task.identity or ask_identity(task.url, settings.storage_options)
+    return Done(task, failed_row(replace(task, identity=identity), settings, failure, seconds), _may_pass(failure))
 
 
 def _container(out: str, settings: Settings) -> str:

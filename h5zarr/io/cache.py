@@ -29,6 +29,12 @@ class BlockCache:
         """How many bytes are held."""
         return sum(buffer.nbytes for buffer in self._buffers)
 
+    def only(self, nbytes: int) -> memoryview | None:
+        """Return the first `nbytes` of the source where they are its only block; else None."""
+        if len(self._buffers) != 1 or self._buffers[0].nbytes != nbytes or self.ranges[0, 0]:
+            return None
+        return self._buffers[0]
+
     def add(self, ranges: Ranges, buffers: list[bytes]) -> None:
         """Hold `buffers`, which are the bytes of `ranges`. None of them is held yet."""
         every = self._buffers + [memoryview(buffer) for buffer in buffers]

@@ -18,6 +18,7 @@ from h5zarr.indexing.catalog import CATALOG, Catalog
 from h5zarr.indexing.lease import LEASE
 from h5zarr.indexing.place import Place
 from h5zarr.indexing.rows import Row, Status
+from tests.servers import RangeServer
 
 
 def rows(out: Path) -> dict[str, Row]:
@@ -296,3 +297,17 @@ def test_outputs_below_the_sources_are_not_indexed_themselves(data: Path, thread
     pattern, out = str(data / "**" / "*.*"), data / "refs"
     assert run(pattern, out, threads).indexed_count == 3
     assert run(pattern, out, threads).listed_count == 3
+
+
+def test_files_of_a_list_are_asked_for_their_state_only_once_they_are_known(
+    tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
+    samples = Path(__file__).resolve().parent.parent.parent / "sample_data"
+    with RangeServer({"/ocean.nc": (samples / "ocean.nc").read_bytes(), "/broken.nc": b"<html>"}) as server:
+        names = [server.url("/ocean.nc"), server.url("/broken.nc")]
+        for attempts in (1, 2, 3):
+            report = h5zarr.index(names, tmp_path / "refs", executor=threads)
+            assert rows(tmp_path / "refs")["broken.nc"].attempts == attempts
+            assert report.retried_count == (attempts > 1)
+            assert server.counts.heads == 2 * attempts - 1  # of the first run, one for what failed
+        assert report.unchanged_count == 1

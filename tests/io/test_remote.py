@@ -112,6 +112,18 @@ def test_a_small_file_is_read_whole_in_one_request(serve: Any, body: bytes) -> N
     assert server.counts.heads == 0  # the answer tells the size
 
 
+def test_of_a_file_that_came_whole_nothing_is_planned(serve: Any, body: bytes) -> None:
+    with open_source(serve(body[:MIB]).url("/file.h5")) as small, open_source(serve(body).url("/file.h5")) as large:
+        assert small.far is None
+        assert large.far is large
+        assert read(small, [Span(5, 0), Span(MIB, 0), Span(7, 3)]) == [b"", b"", body[7:10]]
+        for outside in (Span(MIB - 1, 2), Span(-1, 2), Span(2**70, 1), Span(3, -1)):
+            with pytest.raises(SourceError, match=r"file\.h5"):
+                small.read_many([Span(0, 4), outside])
+    with pytest.raises(SourceError, match="closed"):
+        small.read_many([Span(0, 4)])
+
+
 def test_opening_brings_the_beginning_of_a_large_file(serve: Any, body: bytes) -> None:
     server = serve(body)
     with open_source(server.url("/file.h5"), policy=LARGE) as source:
