@@ -205,18 +205,14 @@ def translate_scanned(
     policy: ReadPolicy | None = None,
     opener: Opener | None = None,
 ) -> Translation:
-    """Return the translation of an open source that was scanned already; its `seconds` are those since then."""
-    started = time.perf_counter()
+    """Return the translation of an open source that was scanned already; how long that took is not known here."""
     target, hidden = reference_url(options.target_url or url)
     warnings = (_secret_left_out(target),) if hidden else ()
-    with paused_collector():
-        if isinstance(file, ClassicFile):
-            made = _translate_classic(source, file, url, target, options, warnings)
-        else:
-            choices: dict[str, Any] = {"storage_options": storage_options, "policy": policy, "opener": opener}
-            with find_related(source, file, url, target=target, **choices) as related:
-                made = _translate_related(related, source, options, warnings)
-    return replace(made, seconds=time.perf_counter() - started)
+    if isinstance(file, ClassicFile):
+        return _translate_classic(source, file, url, target, options, warnings)
+    choices: dict[str, Any] = {"storage_options": storage_options, "policy": policy, "opener": opener}
+    with find_related(source, file, url, target=target, **choices) as related:
+        return _translate_related(related, source, options, warnings)
 
 
 def _translate_classic(

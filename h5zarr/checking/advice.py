@@ -66,7 +66,9 @@ def advise_file(
         message = f"metadata are scattered over {metadata.places:,} places: to read them takes {taken}"
         yield Advice("scattered metadata", "/", message, mending.gather())
     if metadata.user_block_nbytes > at.USER_BLOCK_NBYTES:
-        message = f"the file begins with a user block of {size(metadata.user_block_nbytes)}, which readers fetch in vain"
+        message = (
+            f"the file begins with a user block of {size(metadata.user_block_nbytes)}, which readers fetch in vain"
+        )
         yield Advice("user block", "/", message, mending.drop_user_block())
     count = sum(variable.chunk_count for variable in variables)
     if count > at.MANY_REFERENCES:

@@ -14,6 +14,7 @@ from h5zarr.checking.files import CheckedFile, check_file
 from h5zarr.errors import H5ZarrError, SourceGone
 from h5zarr.hierarchy import Json
 from h5zarr.indexing.listing import list_sources
+from h5zarr.io.grammar import split_chain, split_query
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.url import display_url, find_local_path
 from h5zarr.many import work_through
@@ -117,7 +118,7 @@ def find_sources(
     """Return the files that are meant, each once: what patterns match and directories hold, in the order of names."""
     given = [sources] if isinstance(sources, str | os.PathLike) else sources
     found: dict[str, None] = {}
-    for source in map(os.fspath, given):
+    for source in (os.fspath(one) for one in given):
         if not _is_many(source):
             found[source] = None
             continue
@@ -132,5 +133,6 @@ def _is_many(source: str) -> bool:
     """Return whether this is a directory or a pattern, rather than the name of a file, which may look like one."""
     local = find_local_path(source)
     if local is None:
-        return bool(_MAGIC & set(display_url(source)))
+        # The mark of a query is none of a pattern.
+        return any(_MAGIC & set(split_query(link)[0]) for link in split_chain(source))
     return os.path.isdir(local) or (bool(_MAGIC & set(local)) and not os.path.lexists(local))

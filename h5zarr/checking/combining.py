@@ -1,4 +1,4 @@
-"""What keeps the arrays of several files from being joined along an axis; one line for what the same files differ in."""
+"""What keeps the arrays of several files from being joined along an axis; the same difference is told once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from h5zarr.hierarchy import Json
 
 Told: TypeAlias = Mapping[int, str]
 """What each file says, by its number."""
+Groups: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
+"""What is said, and the numbers of the files that say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +72,27 @@ def compare_files(files: Sequence[tuple[str, FileFacts]], along: str | None = No
     """
     axis = find_axis([facts for _, facts in files], along)
     names = [name for name, _ in files]
-    grouped: dict[tuple[str, tuple[tuple[str, tuple[int, ...]], ...]], list[str]] = {}
-    remedies: dict[str, str] = {}
+    grouped: dict[tuple[str, Groups], list[str]] = {}
+    remedies: dict[tuple[str, Groups], str] = {}
     for path in dict.fromkeys(path for _, facts in files for path in (*facts.arrays, *facts.refused)):
         for rule, remedy, told in _compare_path(path, [facts for _, facts in files], axis):
-            remedies.setdefault(rule, remedy)
-            grouped.setdefault((rule, _group(told)), []).append(path)
+            key = rule, _group(told)
+            remedies.setdefault(key, remedy)
+            grouped.setdefault(key, []).append(path)
+    order = {rule: number for number, (rule, _) in reversed(list(enumerate(grouped)))}
     differences = tuple(
         Difference(
-            rule=rule,
-            paths=tuple(paths),
-            values=tuple(Value(text, tuple(names[number] for number in numbers)) for text, numbers in groups),
-            remedy=remedies[rule],
+            rule=key[0],
+            paths=tuple(grouped[key]),
+            values=tuple(Value(text, tuple(names[number] for number in numbers)) for text, numbers in key[1]),
+            remedy=remedies[key],
         )
-        for (rule, groups), paths in grouped.items()
+        for key in sorted(grouped, key=lambda key: order[key[0]])  # what is alike stands together
     )
     return Combining(axis=axis, count=len(files), differences=differences)
 
 
-def _group(told: Told) -> tuple[tuple[str, tuple[int, ...]], ...]:
+def _group(told: Told) -> Groups:
     """Return the files that say the same, the most common first."""
     found: dict[str, list[int]] = {}
     for number, text in told.items():

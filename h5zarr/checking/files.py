@@ -8,7 +8,7 @@ from typing import Any
 
 from h5zarr.checking.advice import Advice, MetadataCost, advise_file, advise_variable
 from h5zarr.checking.commands import Mending
-from h5zarr.checking.facts import ArrayFacts, FileFacts, find_facts
+from h5zarr.checking.facts import FileFacts, find_facts
 from h5zarr.checking.variables import CheckedVariable, Verdict, check_variables, describe_problem
 from h5zarr.checking.watched import WatchedSource, open_watched
 from h5zarr.errors import Problem
@@ -20,10 +20,8 @@ from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.steps import run
 from h5zarr.io.url import display_url
 from h5zarr.netcdf3.model import ClassicFile
-from h5zarr.scanning import scan_any
+from h5zarr.scanning import paused_collector, scan_any
 from h5zarr.translating import Options, translate_scanned
-
-__all__ = ["ArrayFacts", "CheckedFile", "check_file"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,7 @@ def check_file(
     url: str, options: Options, storage_options: Mapping[str, Any] | None = None, policy: ReadPolicy | None = None
 ) -> CheckedFile:
     """Return what a translation of the file at `url` finds out. Raises H5ZarrError where it cannot be read."""
-    with open_watched(url, storage_options, policy) as source:
+    with open_watched(url, storage_options, policy) as source, paused_collector():
         file = scan_any(source)
         metadata = _cost_so_far(source, replace(source.log), is_classic=isinstance(file, ClassicFile))
         done = translate_scanned(source, file, url, options, storage_options, policy)
