@@ -125,8 +125,14 @@ def find_sources(
         listed = list_sources(source, storage_options).sources
         if not listed:
             raise SourceGone(f"{display_url(source)}: there is no such file", remedy="Check the pattern or directory.")
-        found |= dict.fromkeys(one.url for one in listed)
+        found |= dict.fromkeys(_as_given(one.url, source) for one in listed)
     return list(found)
+
+
+def _as_given(url: str, pattern: str) -> str:
+    """Return what was found by a relative path as a relative path, too."""
+    local = find_local_path(pattern)
+    return url if local is None or os.path.isabs(local) else os.path.relpath(url)
 
 
 def _is_many(source: str) -> bool:

@@ -200,4 +200,4 @@ def _conclusion(report: CheckReport) -> str:
     if report.combining is not None and report.files:
         is_possible = report.combining.is_possible
         said.append("the files can be combined" if is_possible else "the files cannot be combined as they are")
-    return _BETWEEN.join([*said, f"{report.seconds:.2f} s"])
+    return _BETWEEN.join(said)

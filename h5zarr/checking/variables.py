@@ -163,10 +163,11 @@ def _count_elements(node: ArrayNode) -> int:
     index = node.manifest.index
     if not len(index):
         return 0
-    counts = np.ones(len(index), np.float64)  # chunks may be larger than int64 in all, if a file says so
+    counts = np.ones(len(index), np.float64)  # extents may be larger than any integer of numpy, if a file says so
     for axis, (extent, length) in enumerate(zip(node.shape, node.chunk_shape, strict=True)):
-        counts *= np.clip(extent - index[:, axis] * length, 0, length)
-    return int(counts.sum())
+        counts *= np.clip(float(extent) - index[:, axis].astype(np.float64) * length, 0, length)
+    total = counts.sum()
+    return int(total) if np.isfinite(total) else 0
 
 
 def _stored_forms(hierarchy: Hierarchy) -> dict[str, Mapping[str, Json]]:

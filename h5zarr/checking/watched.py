@@ -89,7 +89,9 @@ class WatchedSource:
 
     def _note(self, spans: Sequence[Span]) -> None:
         # What is outside the file is not read: the source underneath will say so.
-        ends = [(address, address + count) for address, count in spans if 0 <= address <= self.nbytes - count]
+        ends = [
+            (address, address + count) for address, count in spans if 0 <= address <= self.nbytes - count <= self.nbytes
+        ]
         self.asked = unite_ranges(np.concatenate((self.asked, np.array(ends, np.int64).reshape(-1, 2))))
 
 
