@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from h5zarr.checking.thresholds import GOOD_CHUNK_NBYTES, PAGE_NBYTES
 from h5zarr.io.url import display_url, find_local_path
 
-_NOT_IN_LISTS = re.compile(r"[,:\s]")  # they separate the parts of an object list
+_NOT_IN_LISTS = re.compile(r"[,:]")  # they separate the parts of an object list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

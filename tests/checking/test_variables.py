@@ -17,7 +17,7 @@ from h5zarr.checking.variables import CheckedVariable, Verdict
 from tests.collections_of_files import any_samples, any_shared
 from tests.made_files import make_ocean
 
-LARGE_NBYTES = 50_000_000
+LARGE_NBYTES = 20_000_000
 
 
 def check_one(path: Path) -> CheckedFile:
