@@ -22,7 +22,8 @@ HELP = """\
 Say what becomes of each variable of a file: referenced, inlined, or refused and why; what it costs to read it, and what
 would make that better. Of several files, say also what keeps them from being combined along an axis, naming the files.
 
-Only metadata is read, and nothing is written. A local file is looked at as if it were in a bucket near by.
+As by a translation, only metadata is read, and what is inlined; nothing is written. A local file is looked at as if it
+were in a bucket near by.
 """
 EXAMPLES = """\
 examples:
