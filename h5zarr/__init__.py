@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from h5zarr.checking.check import CheckReport, check
     from h5zarr.encode.options import Inlining
     from h5zarr.errors import H5ZarrError, SourceChanged
     from h5zarr.icechunk.commit import Commit
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "CheckReport",
     "Commit",
     "FetchPolicy",
     "H5ZarrError",
@@ -34,6 +36,7 @@ __all__ = [
     "SourceChanged",
     "Translation",
     "__version__",
+    "check",
     "index",
     "open_store",
     "scan",
@@ -41,6 +44,7 @@ __all__ = [
     "translate_many",
 ]
 _HOMES = {
+    "CheckReport": "h5zarr.checking.check",
     "Commit": "h5zarr.icechunk.commit",
     "FetchPolicy": "h5zarr.io.fetch_policy",
     "H5ZarrError": "h5zarr.errors",
@@ -54,6 +58,7 @@ _HOMES = {
     "Selection": "h5zarr.selecting",
     "SourceChanged": "h5zarr.errors",
     "Translation": "h5zarr.translating",
+    "check": "h5zarr.checking.check",
     "index": "h5zarr.indexing.running",
     "open_store": "h5zarr.store",
     "scan": "h5zarr.scanning",

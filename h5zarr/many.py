@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.translating import Options, Translation, translate
+
+T = TypeVar("T")
 
 
 class Outcome(NamedTuple):
@@ -35,8 +37,6 @@ def translate_many(
     not the sum. A file that cannot be read does not end the others. Nothing is begun for which nobody has asked: what
     is not taken out of the iterator holds up the next.
     """
-    if at_once < 1:
-        raise ValueError(f"at_once is {at_once}, but must be positive")
     names = (os.fspath(source) for source in sources)
 
     def work(source: str) -> Outcome:
@@ -46,8 +46,19 @@ def translate_many(
             return Outcome(source, None, error)
         return Outcome(source, made, None)
 
+    return work_through(names, work, at_once)
+
+
+def work_through(names: Iterable[str], work: Callable[[str], T], at_once: int) -> Iterator[T]:
+    """Return an iterator over what `work` returns for each name, as they are finished, `at_once` in threads."""
+    if at_once < 1:
+        raise ValueError(f"at_once is {at_once}, but must be positive")
+    return _work_through(iter(names), work, at_once)
+
+
+def _work_through(names: Iterator[str], work: Callable[[str], T], at_once: int) -> Iterator[T]:
     with ThreadPoolExecutor(at_once) as pool:
-        running: set[Future[Outcome]] = {pool.submit(work, name) for name in islice(names, at_once)}
+        running: set[Future[T]] = {pool.submit(work, name) for name in islice(names, at_once)}
         try:
             while running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)

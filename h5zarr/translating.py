@@ -15,6 +15,7 @@ from h5zarr.encode.encode import Encoded, Encoding
 from h5zarr.encode.options import Inlining
 from h5zarr.encode.runs import CHUNK_NBYTES
 from h5zarr.errors import H5ZarrError, Problem, ProblemWarning
+from h5zarr.hdf5.model import H5File
 from h5zarr.hierarchy import ArrayNode, Hierarchy
 from h5zarr.icechunk.commit import Commit, check_form
 from h5zarr.io.log import RequestLog
@@ -190,17 +191,28 @@ def translate_source(
     The files that it refers to are opened by `opener`, or else with the same storage options and policy.
     """
     started = time.perf_counter()
+    with paused_collector():
+        made = translate_scanned(source, scan_any(source), url, options, storage_options, policy, opener)
+    return replace(made, seconds=time.perf_counter() - started)
+
+
+def translate_scanned(
+    source: Source,
+    file: H5File | ClassicFile,
+    url: str,
+    options: Options,
+    storage_options: Mapping[str, Any] | None = None,
+    policy: ReadPolicy | None = None,
+    opener: Opener | None = None,
+) -> Translation:
+    """Return the translation of an open source that was scanned already; how long that took is not known here."""
     target, hidden = reference_url(options.target_url or url)
     warnings = (_secret_left_out(target),) if hidden else ()
-    with paused_collector():
-        file = scan_any(source)
-        if isinstance(file, ClassicFile):
-            made = _translate_classic(source, file, url, target, options, warnings)
-        else:
-            choices: dict[str, Any] = {"storage_options": storage_options, "policy": policy, "opener": opener}
-            with find_related(source, file, url, target=target, **choices) as related:
-                made = _translate_related(related, source, options, warnings)
-    return replace(made, seconds=time.perf_counter() - started)
+    if isinstance(file, ClassicFile):
+        return _translate_classic(source, file, url, target, options, warnings)
+    choices: dict[str, Any] = {"storage_options": storage_options, "policy": policy, "opener": opener}
+    with find_related(source, file, url, target=target, **choices) as related:
+        return _translate_related(related, source, options, warnings)
 
 
 def _translate_classic(

@@ -41,6 +41,7 @@ ROOMS = (
     "engine",
     "indexing",
     "verifying",
+    "checking",
     "cli",
     "__main__",
 )

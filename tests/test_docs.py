@@ -111,6 +111,9 @@ def test_the_storage_options_for_parquet_are_those_that_work(beside_samples: Pat
 # --- commands
 
 
+COMMANDS = {"translate", "inspect", "convert", "index", "status", "verify", "validate", "check"}
+
+
 def commands(page: Path) -> Iterator[list[str]]:
     """Yield the arguments of each `h5zarr` command in a page, from blocks and from running text."""
     text = page.read_text()
@@ -125,7 +128,7 @@ def commands(page: Path) -> Iterator[list[str]]:
 def test_commands_parse(page: Path) -> None:
     for arguments in commands(page):
         if "--help" in arguments or arguments == [arguments[0]]:
-            assert arguments[0] in {"translate", "inspect", "index", "status"}
+            assert arguments[0] in COMMANDS
             continue
         try:
             build_parser().parse_args(arguments)

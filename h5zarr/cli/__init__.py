@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from h5zarr import __version__
+from h5zarr.cli.check import add_check
 from h5zarr.cli.common import DONE, EXIT_CODES, NOTHING
 from h5zarr.cli.index import add_index
 from h5zarr.cli.inspect import add_inspect
@@ -65,4 +66,5 @@ def build_parser() -> argparse.ArgumentParser:
     add_index(commands)
     add_status(commands)
     add_verify(commands)
+    add_check(commands)
     return parser
