@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from h5zarr.errors import OutputError
 from h5zarr.io.url import display_url, find_local_path
 from h5zarr.refs.output import find_filesystem, open_output, or_output_error, told_as
 
@@ -75,7 +76,11 @@ class Place:
                 return False
             return True
 
-        return bool(self._remotely(name, create))
+        is_created = self._remotely(name, create)
+        if is_created is None:  # there is not even the bucket
+            what = "there is no such bucket or directory"
+            raise OutputError(f"{self.shown}/{name}", what, remedy="Create it first.")
+        return bool(is_created)
 
     def _create_local(self, name: str, content: bytes) -> bool:
         """Create a file that is complete from the beginning: somebody may look as soon as it is there."""
@@ -98,7 +103,15 @@ class Place:
             with told_as(f"{self.shown}/{name}"):
                 _remove_local(self.locate(name))
             return
-        self._remotely(name, lambda filesystem, path: filesystem.rm(path, recursive=True))
+
+        def remove(filesystem: Any, path: str) -> None:
+            # Not by rm, which takes a name with brackets in it for a pattern, and removes what matches that.
+            filesystem.invalidate_cache()
+            for found in filesystem.find(path):
+                with suppress(FileNotFoundError):
+                    filesystem.rm_file(found)
+
+        self._remotely(name, remove)
 
     def names(self, below: str = "") -> list[str]:
         """Return the names of all files, or of those below a directory."""
