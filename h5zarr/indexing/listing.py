@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from glob import glob
 from typing import Any
 
@@ -42,33 +41,48 @@ class Listing:
     sources: tuple[Listed, ...]
 
 
-def list_sources(pattern: str, storage_options: Mapping[str, Any] | None = None) -> Listing:
+def list_sources(
+    pattern: str,
+    storage_options: Mapping[str, Any] | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Listing:
     """Return the files that match a pattern, or that are below a directory and have a suffix of HDF5 or netCDF.
 
-    Raises SourceError where nothing can be listed there.
+    When `is_stopped` says so, nothing more is asked for, and what is returned is of no use. Raises SourceError where
+    nothing can be listed there.
     """
     found_by = display_url(pattern)
     local = find_local_path(pattern)
     if local is not None:
         return Listing(found_by, tuple(_list_local(local, found_by)))
-    return Listing(found_by, _complete(list(_list_remote(pattern, storage_options or {}, found_by)), storage_options))
+    found = list(_list_remote(pattern, storage_options or {}, found_by))
+    return Listing(found_by, _complete(found, storage_options, is_stopped))
 
 
-def list_named(urls: Iterable[str], found_by: str, storage_options: Mapping[str, Any] | None = None) -> Listing:
+def list_named(
+    urls: Iterable[str],
+    found_by: str,
+    storage_options: Mapping[str, Any] | None = None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Listing:
     """Return the sources of a list, each with its state, which is asked for; those that are not there have none."""
     found = [Listed(url, _path_of(url), None) for url in dict.fromkeys(urls) if url]
-    return Listing(found_by, _complete(found, storage_options))
+    return Listing(found_by, _complete(found, storage_options, is_stopped))
 
 
-def _complete(found: list[Listed], storage_options: Mapping[str, Any] | None) -> tuple[Listed, ...]:
+def _complete(
+    found: list[Listed], storage_options: Mapping[str, Any] | None, is_stopped: Callable[[], bool]
+) -> tuple[Listed, ...]:
     """Return sources with the states of those whose list did not tell it: many are asked at a time."""
+
+    def ask(url: str) -> Identity | None:
+        return None if is_stopped() else _ask_identity(url, storage_options)
+
     unknown = [one.url for one in found if one.identity is None]
     if not unknown:
         return tuple(found)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        told = dict(
-            zip(unknown, pool.map(partial(_ask_identity, storage_options=storage_options), unknown), strict=True)
-        )
+        told = dict(zip(unknown, pool.map(ask, unknown), strict=True))
     return tuple(one if one.identity else replace(one, identity=told[one.url]) for one in found)
 
 

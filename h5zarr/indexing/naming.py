@@ -59,6 +59,8 @@ class Names:
         plain = self._fill(source, path)
         name = plain + self._suffix
         mark = source
+        if not self._files.isdisjoint(_above(_fold(name))):
+            plain = plain.rpartition("/")[2]  # what would be its directory is an output
         while self._is_taken(name):  # more than once only where somebody has named a source after the name of another
             mark = digest(mark)
             name = f"{plain}-{mark}{self._suffix}"

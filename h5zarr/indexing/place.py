@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-import secrets
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from h5zarr.errors import OutputError
 from h5zarr.io.url import display_url, find_local_path
-from h5zarr.refs.output import find_filesystem, open_output, or_output_error, told_as
+from h5zarr.refs.output import find_filesystem, new_name_beside, open_output, or_output_error, told_as
 
 STATE = "_h5zarr"  # the directory below it that is the index's own
+
+_BEGUN = re.compile(r"\.h5zarr-[0-9a-f]{16}\.tmp")  # what is written beside its place is called so until it is whole
 
 
 class Place:
@@ -85,16 +87,17 @@ class Place:
     def _create_local(self, name: str, content: bytes) -> bool:
         """Create a file that is complete from the beginning: somebody may look as soon as it is there."""
         path = self.prepare(name)
-        beside = f"{path}.{secrets.token_hex(8)}.tmp"
+        beside = new_name_beside(path)
         with told_as(f"{self.shown}/{name}"):
             with open(beside, "xb") as file:
                 file.write(content)
             try:
                 os.link(beside, path)
-            except FileExistsError:
+            except (FileExistsError, FileNotFoundError):  # or somebody has cleaned up in this moment
                 return False
             finally:
-                os.remove(beside)
+                with suppress(FileNotFoundError):
+                    os.remove(beside)
         return True
 
     def remove(self, name: str) -> None:
@@ -112,6 +115,16 @@ class Place:
                     filesystem.rm_file(found)
 
         self._remotely(name, remove)
+
+    def sweep(self, below: str = "") -> None:
+        """Remove what was begun below a directory and never ended, by runs that were killed."""
+        if self._path is None:
+            return  # what goes elsewhere is not begun there
+        for above, directories, files in os.walk(self.locate(below) if below else self._path):
+            for name in (*directories, *files):
+                if _BEGUN.fullmatch(name):
+                    with suppress(OSError):  # it is in nobody's way
+                        _remove_local(os.path.join(above, name))
 
     def names(self, below: str = "") -> list[str]:
         """Return the names of all files, or of those below a directory."""

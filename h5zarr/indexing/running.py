@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from h5zarr.errors import SourceGone
 from h5zarr.indexing.catalog import Catalog
 from h5zarr.indexing.dispatch import Dispatcher
-from h5zarr.indexing.lease import Lease
+from h5zarr.indexing.lease import Lease, Stopped
 from h5zarr.indexing.listing import Listing, list_named, list_sources
-from h5zarr.indexing.place import Place
+from h5zarr.indexing.place import STATE, Place
 from h5zarr.indexing.planning import Plan, Rules, Task, make_plan
 from h5zarr.indexing.rebuilding import rebuild_rows
 from h5zarr.indexing.report import IndexReport
@@ -27,6 +30,7 @@ from h5zarr.translating import Options
 
 _FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
 _MOST_PARTS = 64
+_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,23 +102,54 @@ def index(
     )
     job, watch = job or IndexJob(), watch or IndexWatch()
     run = _Run(place, settings, job, watch)
-    with run.leased():
-        listing = _list(sources, found_by, storage_options)
-        make_workers = _Hiring(workers, executor)
-        return run.go(listing, make_workers)
+    try:
+        with run.leased():
+            listing = _list(sources, found_by, storage_options, watch.is_stopped)
+            return run.go(listing, _Hiring(workers, executor))
+    except Stopped:
+        return run.report.end("stopped")
 
 
 def _list(
-    sources: str | os.PathLike[str] | Iterable[str], found_by: str, storage_options: Mapping[str, Any] | None
+    sources: str | os.PathLike[str] | Iterable[str],
+    found_by: str,
+    storage_options: Mapping[str, Any] | None,
+    is_stopped: Callable[[], bool],
 ) -> Listing:
-    if not isinstance(sources, str | os.PathLike):
-        return list_named(sources, found_by or "a list", storage_options)
-    listing = list_sources(os.fspath(sources), storage_options)
-    if not listing.sources:
-        # Not all at once vanished, as a rule, but misspelt: whoever has --prune on would lose everything.
+    """Return what there is, in a thread of its own: that may take minutes, and a run that is stopped ends in seconds.
+
+    Raises SourceGone where there is nothing: not all has vanished at once, as a rule, but the pattern is misspelt, or
+    whatever made the list failed. Whoever has --prune on would lose everything.
+    """
+    if isinstance(sources, str | os.PathLike):
         remedy = "Check the pattern, in quotes so that the shell leaves it alone; ** matches any number of directories."
+        act = partial(list_sources, os.fspath(sources), storage_options)
+    else:
+        remedy = "Check what made the list."
+        act = partial(list_named, sources, found_by or "a list", storage_options)
+    listing = _wait_for(act, is_stopped)
+    if not listing.sources:
         raise SourceGone(f"{listing.found_by}: no file was found", remedy=remedy)
     return listing
+
+
+def _wait_for(act: Callable[..., Listing], is_stopped: Callable[[], bool]) -> Listing:
+    """Return what `act` returns, or raise Stopped, and leave it behind: it is told then."""
+    future: Future[Listing] = Future()
+    is_left = threading.Event()
+
+    def work() -> None:
+        try:
+            future.set_result(act(is_stopped=is_left.is_set))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    while not wait([future], timeout=_LOOK_SECONDS).done:
+        if is_stopped():
+            is_left.set()
+            raise Stopped("the run was stopped before it began")
+    return future.result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +181,15 @@ class _Run:
         if self.job.dry_run:
             yield
             return
-        with Lease(self.place, wait_seconds=self.job.wait_seconds) as self._lease:
+        wait_seconds, is_stopped = self.job.wait_seconds, self.watch.is_stopped
+        with Lease(self.place, wait_seconds=wait_seconds, is_stopped=is_stopped) as self._lease:
+            self.place.sweep("" if self._lease.is_inherited else STATE)
             yield
 
     def go(self, listing: Listing, hire: Callable[[], Workers]) -> IndexReport:
         """Do all there is to do, and return the report."""
         self.settings = replace(self.settings, found_by=listing.found_by)
-        rebuilt = rebuild_rows(self.place, listing.found_by, self.settings) if self.job.rebuild else None
-        catalog = Catalog(self.place, rebuilt)
+        catalog = Catalog(self.place, self._rebuilt(listing) if self.job.rebuild else None)
         plan = make_plan(listing, catalog.rows(), self._rules())
         self.report.take_plan(plan, len(listing.sources))
         self.watch.on_plan(plan)
@@ -168,6 +204,12 @@ class _Run:
             catalog.flush()
         return self.report.end(self._why_stopped())
 
+    def _rebuilt(self, listing: Listing) -> Iterator[Row]:
+        for row in rebuild_rows(self.place, listing.found_by, self.settings):
+            if self._is_stopped():
+                raise Stopped("the run was stopped before it began")
+            yield row
+
     def _rules(self) -> Rules:
         return Rules(
             template=self.job.template,
@@ -180,12 +222,15 @@ class _Run:
     def _index(self, tasks: list[Task], catalog: Catalog, hire: Callable[[], Workers]) -> None:
         workers = hire()
         self._flushed_at = time.monotonic()
+        dispatcher = Dispatcher(tasks, self.settings, workers, self._is_stopped)
         try:
-            for done in Dispatcher(tasks, self.settings, workers, self._is_stopped).run():
+            for done in dispatcher.run():
                 self._record(done.task, done.row, catalog)
         finally:
             catalog.flush()
             workers.close()
+        if dispatcher.has_lost:
+            self.place.sweep()
 
     def _record(self, task: Task, row: Row, catalog: Catalog) -> None:
         if task.replaces and row.status is Status.INDEXED:
@@ -203,6 +248,8 @@ class _Run:
     def _settle_vanished(self, vanished: list[Row], catalog: Catalog) -> None:
         """Remove the outputs of sources that are gone, if that is wanted; else note that they are."""
         for row in vanished:
+            if self._is_stopped():
+                return
             if self.job.prune and row.has_output:
                 self.place.remove(row.output)
                 self.report.pruned_count += 1

@@ -13,9 +13,35 @@ from h5zarr.indexing.naming import Names, UnclearTemplate, check_template, diges
 from h5zarr.indexing.place import STATE
 
 SUFFIXES = (".json", ".json.zst", ".parquet")
-TEMPLATES = ("{path}", "{name}", "{directory}/{stem}", "{stem}-{hash}", "x/{hash}", "_h5zarr/{name}", "{directory}{name}")
+TEMPLATES = (
+    "{path}",
+    "{name}",
+    "{directory}/{stem}",
+    "{stem}-{hash}",
+    "x/{hash}",
+    "_h5zarr/{name}",
+    "{directory}{name}",
+)
 PIECES = st.sampled_from(
-    ["a", "A", "..", ".", "", "_h5zarr", "_H5Zarr", "a.json", "a.nc", "ß", "SS", "İ", "\u00e9", "e\u0301", "%2F", "x" * 300, "\0"]
+    [
+        "a",
+        "A",
+        "..",
+        ".",
+        "",
+        "_h5zarr",
+        "_H5Zarr",
+        "a.json",
+        "a.nc",
+        "ß",
+        "SS",
+        "İ",
+        "\u00e9",
+        "e\u0301",
+        "%2F",
+        "x" * 300,
+        "\0",
+    ]
 )
 PATHS = st.lists(PIECES | st.text(max_size=8), min_size=1, max_size=4).map("/".join).filter(bool)
 LISTS = st.lists(PATHS, unique=True, max_size=30)

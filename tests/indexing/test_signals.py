@@ -1,0 +1,143 @@
+"""A job that is stopped, by a signal or by whatever: it ends soon, what was finished is recorded, nothing is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from h5zarr.indexing.lease import LEASE
+from tests.indexing.jobs import (
+    PROJECT,
+    check_index,
+    children,
+    eventually,
+    fill,
+    files_below,
+    finish,
+    parent_of,
+    rows_of,
+    started,
+)
+from tests.servers import RangeServer
+
+
+def indexed_one(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a job that logs as JSON has told of the first source."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if json.loads(line)["event"] == "indexed":
+            return
+    raise AssertionError("nothing was indexed")
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "is_for_all"),
+    [(signal.SIGTERM, 143, False), (signal.SIGTERM, 143, True), (signal.SIGINT, 130, True)],
+    ids=["term", "term for all", "interrupt for all"],
+)
+def test_a_signal_ends_a_job_within_five_seconds_and_the_next_one_goes_on(
+    number: signal.Signals, code: int, is_for_all: bool, tmp_path: Path
+) -> None:
+    paths, out = fill(tmp_path / "data", 400), tmp_path / "refs"
+    arguments = (tmp_path / "data", out, "--workers", 2, "--log-format", "json")
+    with started(*arguments) as process:
+        indexed_one(process)
+        workers = children(process.pid)
+        assert len(workers) >= 2
+        began = time.monotonic()
+        os.killpg(process.pid, number) if is_for_all else process.send_signal(number)
+        ended, said = finish(process)
+        assert time.monotonic() - began < 5
+    events = [json.loads(line) for line in said.splitlines()]  # no tracebacks of workers among them
+    assert (ended, events[-1]["how"]) == (code, "stopped")
+    assert events[-1]["failed"] == 0
+    assert eventually(lambda: all(parent_of(one) is None for one in workers))
+    found = rows_of(out)
+    assert 0 < len(found) < 400
+    assert len(found) == events[-1]["indexed"]
+    assert not (out / LEASE).exists()
+    with started(*arguments) as process:
+        ended, said = finish(process)
+    events = [json.loads(line) for line in said.splitlines()]
+    assert (ended, events[0]["unchanged"], events[0]["new"]) == (0, len(found), 400 - len(found))
+    check_index(out, paths, tmp_path)
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.15, 0.3, 0.5])
+def test_a_signal_while_workers_are_started_is_left_to_their_parent(pause: float, tmp_path: Path) -> None:
+    fill(tmp_path / "data", 40)
+    with started(tmp_path / "data", tmp_path / "refs", "--workers", 2, "--log-format", "json") as process:
+        assert process.stderr is not None
+        assert json.loads(process.stderr.readline())["event"] == "planned"
+        time.sleep(pause)
+        os.killpg(process.pid, signal.SIGTERM)
+        ended, said = finish(process)
+    events = [json.loads(line) for line in said.splitlines()]
+    assert (ended, events[-1]["how"], events[-1]["failed"]) == (143, "stopped", 0)
+
+
+def test_a_job_that_waits_for_a_list_of_files_ends_at_a_signal(tmp_path: Path) -> None:
+    names = [f"/{number}.nc" for number in range(2000)]
+    with RangeServer(dict.fromkeys(names, b"no"), latency=2) as server:
+        (tmp_path / "files.txt").write_text("".join(f"{server.url(name)}\n" for name in names))
+        with started("--files-from", tmp_path / "files.txt", tmp_path / "refs") as process:
+            assert eventually(lambda: server.counts.heads > 0)
+            began = time.monotonic()
+            process.terminate()
+            ended, said = finish(process)
+            assert time.monotonic() - began < 5
+    assert (ended, "not finished: stopped" in said) == (143, True)
+    assert files_below(tmp_path / "refs") == set()
+
+
+def test_a_job_that_waits_for_another_one_ends_at_a_signal(tmp_path: Path) -> None:
+    fill(tmp_path / "data", 1)
+    state = tmp_path / "refs" / "_h5zarr"
+    state.mkdir(parents=True)
+    (state / "lease.json").write_text('{"holder": "x", "beat": 1, "host": "elsewhere"}')
+    with started(tmp_path / "data", tmp_path / "refs", "--wait", 60) as process:
+        time.sleep(1)
+        assert process.poll() is None
+        began = time.monotonic()
+        process.terminate()
+        assert finish(process)[0] == 143
+        assert time.monotonic() - began < 5
+    assert files_below(tmp_path / "refs") == {LEASE}  # of the other one
+
+
+def test_workers_do_not_outlive_a_job_that_is_killed(tmp_path: Path) -> None:
+    fill(tmp_path / "data", 400)
+    with started(tmp_path / "data", tmp_path / "refs", "--workers", 2, "--log-format", "json") as process:
+        indexed_one(process)
+        workers = children(process.pid)
+        assert len(workers) >= 2
+        process.kill()
+        assert eventually(lambda: all(parent_of(one) is None for one in workers))
+
+
+def test_a_worker_that_is_killed_from_outside_costs_no_file(tmp_path: Path) -> None:
+    paths = fill(tmp_path / "data", 200)
+    with started(tmp_path / "data", tmp_path / "refs", "--workers", 2, "--log-format", "json") as process:
+        indexed_one(process)
+        ours = [one for one in children(process.pid) if b"spawn_main" in Path(f"/proc/{one}/cmdline").read_bytes()]
+        assert len(ours) == 2
+        os.kill(ours[0], signal.SIGKILL)
+        assert finish(process)[0] == 0
+    check_index(tmp_path / "refs", paths, tmp_path)
+
+
+def test_a_script_without_a_main_part_is_told_so(tmp_path: Path) -> None:
+    fill(tmp_path / "data", 3)
+    script = tmp_path / "script.py"
+    script.write_text(f"import h5zarr\nh5zarr.index({str(tmp_path / 'data')!r}, {str(tmp_path / 'refs')!r}, workers=1)\n")
+    command: Any = [os.sys.executable, script]  # type: ignore[attr-defined]
+    done = subprocess.run(command, cwd=PROJECT, env={**os.environ, "PYTHONPATH": str(PROJECT)}, capture_output=True)
+    assert done.returncode == 1
+    assert b'if __name__ == "__main__"' in done.stderr.splitlines()[-1] + done.stderr.splitlines()[-2]
