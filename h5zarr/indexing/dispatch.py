@@ -69,6 +69,7 @@ class Dispatcher:
             future.cancel()
         while self._running and time.monotonic() < end:
             yield from self._collect(_LOOK_SECONDS)
+        self.has_lost |= bool(self._running)
 
     def _bring_back(self) -> None:
         """Put what failed for a passing reason back into the queue, when its time has come."""

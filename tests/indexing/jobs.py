@@ -105,10 +105,15 @@ def files_below(out: Path) -> set[str]:
     return {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
 
 
-def check_index(out: Path, paths: Iterable[Path], tmp_path: Path) -> None:
-    """Fail unless there is one right row for each file, the output that `translate` writes, and nothing else."""
+def served(count: int) -> dict[str, bytes]:
+    """Return so many files for a server, by their paths there."""
+    return {f"/d/{number:03d}.nc": (SAMPLES / GOOD[number % len(GOOD)]).read_bytes() for number in range(count)}
+
+
+def check_index(out: Path, sources: Iterable[str | Path], tmp_path: Path) -> None:
+    """Fail unless there is one right row for each source, the output that `translate` writes, and nothing else."""
     rows = rows_of(out)
-    assert set(rows) == {str(path) for path in paths}
+    assert set(rows) == {str(source) for source in sources}
     for source, row in rows.items():
         assert row.status is Status.INDEXED, row
         made = h5zarr.translate(source, tmp_path / "expected.json")
