@@ -8,9 +8,11 @@ part has a name of its own, and is removed only by those who have folded it in: 
 from __future__ import annotations
 
 import io
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -18,11 +20,12 @@ import pyarrow.parquet as pq
 
 from h5zarr.errors import OutputError, Problem
 from h5zarr.indexing.place import STATE, Place
-from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.rows import Row, Status, writable
 from h5zarr.io.source import Identity
 
 CATALOG = f"{STATE}/catalog.parquet"
 PARTS = f"{STATE}/parts"
+_PART = re.compile(rf"{PARTS}/\d+-\w+\.parquet")
 _PROBLEM = pa.struct([(name, pa.string()) for name in ("path", "kind", "message", "remedy")])
 SCHEMA = pa.schema(
     [
@@ -48,6 +51,8 @@ SCHEMA = pa.schema(
         pa.field("time", pa.timestamp("us", "UTC")),
     ]
 )
+_UNKNOWN = {"found_by": "", "output": "", "settings": "", "time": datetime.fromtimestamp(0, UTC)}
+_STATUSES = frozenset(Status)
 _IDENTITY = ("nbytes", "etag", "mtime", "version")
 
 
@@ -60,22 +65,30 @@ class Catalog:
     def __init__(self, place: Place, rows: Iterable[Row] | None = None) -> None:
         self._place = place
         self._table = SCHEMA.empty_table()
-        # In the order in which they were written.
-        self._parts = sorted(name for name in place.names(PARTS) if name.endswith(".parquet"))
+        self._parts = self._find_parts()
         self._newer: dict[str, Row | None] = {row.source: row for row in rows or ()}  # None where one was taken out
         self._unwritten: dict[str, Row | None] = {}
         if rows is None:
-            self._read()
+            while not self._read():
+                self._parts = self._find_parts()
 
-    def _read(self) -> None:
-        """Read the table, and the parts that are not in it yet."""
+    def _find_parts(self) -> list[str]:
+        """Return the names of the parts, in the order in which they were written."""
+        return sorted(name for name in self._place.names(PARTS) if _PART.fullmatch(name))
+
+    def _read(self) -> bool:
+        """Read the table, and the parts that are not in it yet; return False where somebody has folded one meanwhile."""
+        self._newer = {}
         content = self._place.read(CATALOG)
         if content is not None:
             self._table = _decode(content, f"{self._place.shown}/{CATALOG}")
         for name in self._parts:
-            if (part := self._place.read(name)) is not None:  # somebody else may have folded it in meanwhile
-                for row in _rows(_decode(part, f"{self._place.shown}/{name}")):
-                    self._newer[row.source] = row
+            part = self._place.read(name)
+            if part is None:
+                return False  # its rows are in a table that is newer than the one above
+            for row in _rows(_decode(part, f"{self._place.shown}/{name}")):
+                self._newer[row.source] = row
+        return True
 
     def __len__(self) -> int:
         known = set(self._table["source"].to_pylist())
@@ -149,7 +162,11 @@ def _decode(content: bytes, shown: str) -> Any:
         table = pq.read_table(io.BytesIO(content))
         columns = [table[name] if name in table.column_names else _nothing(name, len(table)) for name in SCHEMA.names]
         cast = [column.cast(field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-        return pa.Table.from_arrays(cast, schema=SCHEMA)
+        made = pa.Table.from_arrays(cast, schema=SCHEMA)
+        made.validate(full=True)  # a row without source or status, too, is none
+        if made["source"].null_count or made["status"].null_count:
+            raise pa.ArrowInvalid("rows without source or status")
+        return made
     except (pa.ArrowException, OSError) as error:
         what = f"this is no catalog ({type(error).__name__})"
         raise OutputError(shown, what, remedy="Make it anew from the outputs, with --rebuild-catalog.") from None
@@ -162,8 +179,10 @@ def _nothing(name: str, count: int) -> Any:
 def _encode_row(row: Row) -> dict[str, Any]:
     # Not by asdict, which is slow, and would take the identity apart.
     told = {name: getattr(row, name) for name in SCHEMA.names if name not in (*_IDENTITY, "problems", "status")}
+    told |= {name: writable(value) for name, value in told.items() if isinstance(value, str) and not value.isascii()}
     identity = {name: getattr(row.identity, name, None) for name in _IDENTITY}
-    return {**told, **identity, "status": str(row.status), "problems": [asdict(problem) for problem in row.problems]}
+    problems = [{name: writable(text) for name, text in asdict(problem).items()} for problem in row.problems]
+    return {**told, **identity, "status": str(row.status), "problems": problems}
 
 
 def _rows(table: Any) -> Iterator[Row]:
@@ -173,9 +192,11 @@ def _rows(table: Any) -> Iterator[Row]:
 
 def _decode_row(told: dict[str, Any]) -> Row:
     identity = {name: told.pop(name) for name in _IDENTITY}
+    given = {name: value for name, value in told.items() if value is not None and name not in ("status", "problems")}
     return Row(
-        **{name: value for name, value in told.items() if value is not None and name not in ("status", "problems")},
+        **{**_UNKNOWN, **given},
         identity=None if identity["nbytes"] is None else Identity(**identity),
-        status=Status(told["status"]),
+        # One that a later version knows is tried again by this one.
+        status=Status(told["status"]) if told["status"] in _STATUSES else Status.FAILED,
         problems=tuple(Problem(**problem) for problem in told["problems"] or ()),
     )

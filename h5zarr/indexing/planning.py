@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from h5zarr.errors import H5ZarrError, SourceChanged
 from h5zarr.indexing.listing import Listed, Listing
 from h5zarr.indexing.naming import Names
-from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.rows import Row, Status, writable
 from h5zarr.io.reference_url import hide_secrets, reference_url
 from h5zarr.io.source import Identity
 from h5zarr.io.verify import check_unchanged
@@ -88,9 +88,9 @@ def make_plan(listing: Listing, known: Iterable[Row], rules: Rules) -> Plan:
 def source_name(url: str) -> str:
     """Return what a source is called in the catalog, which is what its references call it."""
     try:
-        return reference_url(url)[0]
+        return writable(reference_url(url)[0])
     except H5ZarrError:
-        return hide_secrets(url)  # it cannot be opened either, and that will be told
+        return writable(hide_secrets(url))  # it cannot be opened either, and that will be told
 
 
 def _sort_in(plan: Plan, listed: Listed, row: Row, rules: Rules) -> None:

@@ -48,6 +48,7 @@ def kill_locally(seed: int, count: int, most: int, form: str, tmp_path: Path) ->
     assert {row.status for row in rows.values()} == {Status.INDEXED}
     expected = set()
     for source, row in rows.items():
+        (tmp_path / row.output).parent.mkdir(exist_ok=True)
         h5zarr.translate(source, tmp_path / row.output)
         for path in (tmp_path / row.output).rglob("*"):
             if path.is_file():
