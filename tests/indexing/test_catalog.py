@@ -60,9 +60,7 @@ ROWS = st.builds(
     reason=TEXTS,
     remedy=TEXTS,
     attempts=st.integers(0, 1000),
-    problems=st.lists(
-        st.builds(Problem, path=TEXTS, kind=TEXTS, message=TEXTS, remedy=TEXTS), max_size=2
-    ).map(tuple),
+    problems=st.lists(st.builds(Problem, path=TEXTS, kind=TEXTS, message=TEXTS, remedy=TEXTS), max_size=2).map(tuple),
     arrays=st.integers(0, 2**62),
     seconds=st.floats(0, 1e9),
     time=st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)).map(lambda moment: moment.replace(tzinfo=UTC)),
@@ -202,7 +200,11 @@ def test_a_catalog_of_a_later_version_has_other_columns_types_and_statuses(place
 
 @pytest.mark.parametrize(
     "table",
-    [pa.table({"name": ["a"]}), pa.table({"source": [None], "status": ["x"]}), pa.table({"source": [[1]], "status": [3]})],
+    [
+        pa.table({"name": ["a"]}),
+        pa.table({"source": [None], "status": ["x"]}),
+        pa.table({"source": [[1]], "status": [3]}),
+    ],
 )
 def test_a_table_that_is_something_else_is_no_catalog(table: Any, place: Place) -> None:
     write_table(place, table)

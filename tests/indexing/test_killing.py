@@ -96,9 +96,7 @@ def test_a_job_over_a_bucket_that_is_killed_at_random_moments_ends_right(tmp_pat
         assert found == {row.output for row in rows.values()} | {"_h5zarr/catalog.parquet"}
 
 
-def test_the_lease_of_a_job_that_was_killed_is_taken_over_at_once(
-    tmp_path: Path, threads: ThreadPoolExecutor
-) -> None:
+def test_the_lease_of_a_job_that_was_killed_is_taken_over_at_once(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
     paths, out = fill(tmp_path / "data", 2), tmp_path / "refs"
     with started(tmp_path / "data", out, "--workers", 1) as process:
         while not (out / LEASE).exists():

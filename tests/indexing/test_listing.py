@@ -136,7 +136,9 @@ def test_what_is_in_an_archive_is_found_through_a_chain(tmp_path: Path, threads:
             made.writestr(name, SMALL)
     pattern = f"zip://**/*.nc::file://{archive}"
     found = list_sources(pattern)
-    assert sorted(one.url for one in found.sources) == [f"zip://{name}::file://{archive}" for name in ("2024/b.nc", "a.nc")]
+    assert sorted(one.url for one in found.sources) == [
+        f"zip://{name}::file://{archive}" for name in ("2024/b.nc", "a.nc")
+    ]
     report = h5zarr.index(pattern, out, executor=threads)
     assert [row.reason for row in report.failed] == []
     assert {row.output for row in rows_of(out).values()} == {"a.nc.json", "2024/b.nc.json"}
@@ -147,6 +149,7 @@ def test_a_directory_of_a_web_server_is_listed(tmp_path: Path, threads: ThreadPo
     page = b'<a href="/d/a.nc">a</a> <a href="b%20c.nc">b</a> <a href="notes.txt">n</a> <a href="../up.nc">up</a>'
     files = {"/d/": page, "/d": page, "/d/a.nc": SMALL, "/d/b c.nc": SMALL, "/d/notes.txt": b"no", "/up.nc": SMALL}
     with RangeServer(files) as server:
+        server.headers = {"Content-Type": "text/html"}
         pattern = server.url("/d/*.nc")
         assert sorted(one.url for one in list_sources(pattern).sources) == [
             server.url("/d/a.nc"),
