@@ -77,7 +77,7 @@ class Catalog:
         return sorted(name for name in self._place.names(PARTS) if _PART.fullmatch(name))
 
     def _read(self) -> bool:
-        """Read the table, and the parts that are not in it yet; return False where somebody has folded one meanwhile."""
+        """Read the table and the parts that are not in it yet. Return False where somebody has folded one meanwhile."""
         self._newer = {}
         content = self._place.read(CATALOG)
         if content is not None:

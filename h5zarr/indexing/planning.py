@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from h5zarr.errors import H5ZarrError, SourceChanged
 from h5zarr.indexing.listing import Listed, Listing
@@ -41,6 +41,7 @@ class Plan:
     unchanged_count: int = 0
     given_up: list[Row] = field(default_factory=list)
     vanished: list[Row] = field(default_factory=list)
+    adopted: list[Row] = field(default_factory=list)  # unchanged, and now it is known by whom they are found
 
     @property
     def tasks(self) -> list[Task]:
@@ -75,6 +76,8 @@ def make_plan(listing: Listing, known: Iterable[Row], rules: Rules) -> Plan:
             unnamed.append((listed, source, row))
         else:
             _sort_in(plan, listed, row, rules)
+            if not row.found_by:
+                plan.adopted.append(replace(row, found_by=listing.found_by))
     names = Names(rules.template, rules.suffix, (row.output for row in rows.values() if row.output))
     for listed, source, row in unnamed:
         replaced = row.output if row is not None and row.has_output else ""

@@ -19,7 +19,7 @@ from h5zarr.indexing.dispatch import Dispatcher
 from h5zarr.indexing.lease import Lease, Stopped
 from h5zarr.indexing.listing import Listing, list_named, list_sources
 from h5zarr.indexing.place import STATE, Place
-from h5zarr.indexing.planning import Plan, Rules, Task, make_plan
+from h5zarr.indexing.planning import Plan, Rules, Task, make_plan, source_name
 from h5zarr.indexing.rebuilding import rebuild_rows
 from h5zarr.indexing.report import IndexReport
 from h5zarr.indexing.rows import Row, Status
@@ -174,6 +174,7 @@ class _Run:
     report: IndexReport = field(default_factory=IndexReport)
     _lease: Lease | None = None
     _flushed_at: float = 0.0
+    _replaced: list[str] = field(default_factory=list)
 
     @contextmanager
     def leased(self) -> Iterator[None]:
@@ -195,6 +196,8 @@ class _Run:
         self.watch.on_plan(plan)
         if self.job.dry_run:
             return self.report.end("planned")
+        for row in plan.adopted:
+            catalog.add(row)
         if plan.tasks:
             self._index(plan.tasks, catalog, hire)
         if not self._is_stopped():
@@ -205,10 +208,13 @@ class _Run:
         return self.report.end(self._why_stopped())
 
     def _rebuilt(self, listing: Listing) -> Iterator[Row]:
+        """Yield the rows of all outputs. By whom those were found that are not listed now is not known any more: this
+        run cannot say that they have vanished."""
+        listed = {source_name(one.url) for one in listing.sources}
         for row in rebuild_rows(self.place, listing.found_by, self.settings):
             if self._is_stopped():
                 raise Stopped("the run was stopped before it began")
-            yield row
+            yield row if row.source in listed else replace(row, found_by="")
 
     def _rules(self) -> Rules:
         return Rules(
@@ -229,12 +235,13 @@ class _Run:
         finally:
             catalog.flush()
             workers.close()
+        self._remove_replaced()
         if dispatcher.has_lost:
             self.place.sweep()
 
     def _record(self, task: Task, row: Row, catalog: Catalog) -> None:
         if task.replaces and row.status is Status.INDEXED:
-            self.place.remove(task.replaces)
+            self._replaced.append(task.replaces)
         elif task.replaces:
             row = replace(row, output=task.replaces, status=Status.STALE)
         catalog.add(row)
@@ -243,7 +250,13 @@ class _Run:
         now = time.monotonic()
         if now - self._flushed_at > _FLUSH_SECONDS or catalog.unwritten_count >= _FLUSH_ROWS:
             catalog.flush() if catalog.part_count < _MOST_PARTS else catalog.fold()
+            self._remove_replaced()
             self._flushed_at = now
+
+    def _remove_replaced(self) -> None:
+        """Remove outputs in whose places there are others, once the catalog says so: until then it names them."""
+        while self._replaced:
+            self.place.remove(self._replaced.pop())
 
     def _settle_vanished(self, vanished: list[Row], catalog: Catalog) -> None:
         """Remove the outputs of sources that are gone, if that is wanted; else note that they are."""

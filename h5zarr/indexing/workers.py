@@ -17,6 +17,7 @@ from h5zarr.errors import H5ZarrError
 from h5zarr.indexing.planning import Task
 from h5zarr.indexing.work import Batch, Settings, index_batch
 
+_ANEW = "Make a new one, and index again: what was finished is not done twice."
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -116,11 +117,17 @@ class ExecutorWorkers:
         self.count = count or found or os.cpu_count() or 1
 
     def submit(self, tasks: Sequence[Task], settings: Settings) -> Future[Batch]:
-        return self._executor.submit(index_batch, tasks, settings)
+        try:
+            return self._executor.submit(index_batch, tasks, settings)
+        except BrokenExecutor:
+            raise
+        except Exception as error:
+            what = f"the executor or the cluster takes no more work ({type(error).__name__})"
+            raise WorkersLost(what, remedy=_ANEW) from None
 
     def renew(self) -> None:
         what = "the executor is broken: its workers died"
-        raise WorkersLost(what, remedy="Make a new one, and index again: what was finished is not done twice.")
+        raise WorkersLost(what, remedy=_ANEW)
 
     def close(self) -> None:
         """Whoever made the executor closes it."""

@@ -116,6 +116,12 @@ def test_only_who_lists_the_same_can_say_that_a_source_is_gone() -> None:
     }
 
 
+def test_a_source_that_nobody_is_known_to_have_found_is_adopted_by_who_lists_it() -> None:
+    plan = make_plan(listing(("a.nc", BEFORE)), [row("a.nc", found_by=""), row("b.nc", found_by="")], RULES)
+    assert names(plan) == {"unchanged": ["?"]}
+    assert [one.found_by for one in plan.adopted] == [PATTERN]
+
+
 def test_a_source_that_is_listed_twice_is_indexed_once() -> None:
     twice = Listing(PATTERN, (Listed("s3://bucket/a.nc", "a.nc", BEFORE), Listed("s3://bucket/a.nc", "a.nc", BEFORE)))
     assert names(make_plan(twice, [], RULES)) == {"new": ["a.nc.json"]}

@@ -265,7 +265,7 @@ def test_an_output_that_cannot_be_written_for_a_while_is_tried_again(
 
 
 def test_the_command_tells_of_a_bucket_without_its_keys(
-    bucket: Bucket, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    bucket: Bucket, tmp_path: Path, capfd: pytest.CaptureFixture[str], threads_for_command: None
 ) -> None:
     key, secret = "AKIAhunter2Hunter2", "hunter2Hunter2"
     bucket.put("2024/broken.nc", b"<html>")
