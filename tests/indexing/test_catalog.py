@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from h5zarr.errors import OutputError, Problem
@@ -67,6 +67,7 @@ ROWS = st.builds(
 )
 
 
+@settings(max_examples=25)
 @given(st.lists(ROWS, unique_by=lambda one: one.source, max_size=8), st.booleans())
 def test_rows_are_read_as_they_were_written(rows: list[Row], is_folded: bool) -> None:
     place = Place(f"memory://catalog{os.getpid()}")

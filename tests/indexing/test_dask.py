@@ -121,8 +121,7 @@ def test_an_address_where_nobody_answers_is_an_error(tmp_path: Path) -> None:
 
 def test_an_address_that_is_none_is_an_error(tmp_path: Path) -> None:
     fill(tmp_path / "data", 1)
-    for address in ("nonsense://host:1", "tcp://host:port"):
-        with started(tmp_path / "data", tmp_path / "refs", "--dask", address) as process:
-            code, said = finish(process)
-        assert (code, "Traceback" in said) == (2, False), said
-        assert "no Dask scheduler answers" in said
+    with started(tmp_path / "data", tmp_path / "refs", "--dask", "tcp://host:port") as process:
+        code, said = finish(process)
+    assert (code, "Traceback" in said) == (2, False), said
+    assert "no Dask scheduler answers" in said

@@ -51,8 +51,12 @@ def slow_server(tmp_path: Path) -> Iterator[RangeServer]:
 
 @pytest.mark.parametrize(
     ("number", "code", "is_for_all"),
-    [(signal.SIGTERM, 143, False), (signal.SIGTERM, 143, True), (signal.SIGINT, 130, True)],
-    ids=["term", "term for all", "interrupt for all"],
+    [
+        (signal.SIGTERM, 143, False),
+        (signal.SIGINT, 130, True),
+        pytest.param(signal.SIGTERM, 143, True, marks=pytest.mark.slow),
+    ],
+    ids=["term", "interrupt for all", "term for all"],
 )
 def test_a_signal_ends_a_job_within_five_seconds_with_what_was_finished(
     number: signal.Signals, code: int, is_for_all: bool, slow_server: RangeServer, tmp_path: Path
@@ -81,7 +85,7 @@ def test_a_signal_ends_a_job_within_five_seconds_with_what_was_finished(
         check_index(out, map(slow_server.url, slow_server.files), tmp_path)
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.3])
+@pytest.mark.parametrize("pause", [pytest.param(0.0, marks=pytest.mark.slow), 0.2])
 def test_a_signal_while_workers_are_started_is_left_to_their_parent(pause: float, tmp_path: Path) -> None:
     fill(tmp_path / "data", 40)
     with started(tmp_path / "data", tmp_path / "refs", "--workers", 2, "--log-format", "json") as process:
