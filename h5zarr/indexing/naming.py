@@ -93,8 +93,10 @@ def digest(source: str) -> str:
 
 
 def _fold(name: str) -> str:
-    """Return what names have in common that are one to some file systems: capitals do not count, nor do two ways of
-    writing the same letter."""
+    """Return what names have in common that are one to some file systems: capitals do not count, nor do accents apart.
+
+    Those that differ in nothing else are one file there.
+    """
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

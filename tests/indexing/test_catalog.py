@@ -157,6 +157,15 @@ def test_a_part_that_is_folded_while_it_is_read_is_found_in_the_table(
     assert set(sources(place)) == {"a"}
 
 
+def test_a_part_that_is_named_and_never_there_does_not_hold_a_run_up(place: Place, tmp_path: Path) -> None:
+    catalog = Catalog(place)
+    catalog.add(row("a"))
+    catalog.fold()
+    (tmp_path / "refs" / PARTS).mkdir()
+    (tmp_path / "refs" / PARTS / "000000000001-abc.parquet").symlink_to(tmp_path / "nowhere")
+    assert set(sources(place)) == {"a"}
+
+
 def test_a_file_that_is_no_part_is_left_alone(place: Place) -> None:
     place.write(f"{PARTS}/notes.parquet", b"not a table")
     place.write(f"{PARTS}/notes.txt", b"not a table")
