@@ -97,6 +97,8 @@ def _fold(name: str) -> str:
 
     Those that differ in nothing else are one file there.
     """
+    if name.isascii():
+        return name.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 

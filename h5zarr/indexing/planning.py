@@ -78,7 +78,8 @@ def make_plan(listing: Listing, known: Iterable[Row], rules: Rules) -> Plan:
             _sort_in(plan, listed, row, rules)
             if not row.found_by:
                 plan.adopted.append(replace(row, found_by=listing.found_by))
-    names = Names(rules.template, rules.suffix, (row.output for row in rows.values() if row.output))
+    taken = (row.output for row in rows.values() if row.output and unnamed)  # in most runs no name is given
+    names = Names(rules.template, rules.suffix, taken)
     for listed, source, row in unnamed:
         replaced = row.output if row is not None and row.has_output else ""
         task = Task(listed.url, source, listed.identity, names.give(source, listed.path), replaces=replaced)
