@@ -130,7 +130,7 @@ def end_lines(report: IndexReport) -> list[str]:
         lines += _some([f"{readable(row.source)}: {readable(_without_source(row))}" for row in report.given_up])
     if report.ended == "planned":
         return [*lines, "nothing was written: --dry-run"]
-    if not report.indexed_count and not report.failed:
+    if not report.indexed_count and not report.failed and report.ended == "finished":
         return [*lines, f"nothing to do: {counted(report.unchanged_count, 'source')} unchanged"]
     took = f"{counted(report.requests, 'request')}, {size(report.bytes_read)} · {report.seconds:.2f} s"
     with_problems = f" ({report.with_problems_count:,} with problems)" if report.with_problems_count else ""

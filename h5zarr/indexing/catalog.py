@@ -8,9 +8,12 @@ part has a name of its own, and is removed only by those who have folded it in: 
 from __future__ import annotations
 
 import io
+import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,12 +21,14 @@ import pyarrow.parquet as pq
 
 from h5zarr.errors import OutputError, Problem
 from h5zarr.indexing.place import STATE, Place
-from h5zarr.indexing.rows import Known, Row, Status
+from h5zarr.indexing.rows import Known, Row, Status, writable
 from h5zarr.io.source import Identity
 
 T = TypeVar("T", Row, Known)
 CATALOG = f"{STATE}/catalog.parquet"
 PARTS = f"{STATE}/parts"
+_MOST_READS = 10  # while others fold: then what was read has to do, and something is done twice
+_PART = re.compile(rf"{PARTS}/\d+-\w+\.parquet")
 _PROBLEM = pa.struct([(name, pa.string()) for name in ("path", "kind", "message", "remedy")])
 SCHEMA = pa.schema(
     [
@@ -50,6 +55,8 @@ SCHEMA = pa.schema(
     ]
 )
 _BATCH_ROWS = 10_000
+_UNKNOWN = {"found_by": "", "output": "", "settings": "", "time": datetime.fromtimestamp(0, UTC)}
+_STATUSES = frozenset(Status)
 _IDENTITY = ("nbytes", "etag", "mtime", "version")
 _KNOWN = ("source", "found_by", "output", "settings", "status", "attempts", *_IDENTITY)
 
@@ -63,17 +70,26 @@ class Catalog:
 
     def __init__(self, place: Place, rows: Iterable[Row] | None = None) -> None:
         self._place = place
-        names = sorted(name for name in place.names(PARTS) if name.endswith(".parquet"))  # as they were written
         self._added: dict[str, Row | None] = {row.source: row for row in rows or ()}  # None where one was taken out
+        self._stored = _Stored(None, CATALOG)
+        self._parts = {name: _Stored(None, name) for name in self._find_parts()}
         if rows is None:
-            self._stored = self._read(CATALOG)
-            self._parts = {name: self._read(name) for name in names}
-        else:
-            self._stored = _Stored(None, CATALOG)
-            self._parts = {name: _Stored(None, name) for name in names}
+            for _ in range(_MOST_READS):
+                if self._read():
+                    break
 
-    def _read(self, name: str) -> _Stored:
-        """Return what is in a file; nothing where somebody else has just folded it in."""
+    def _find_parts(self) -> list[str]:
+        """Return the names of the parts, in the order in which they were written."""
+        return sorted(name for name in self._place.names(PARTS) if _PART.fullmatch(name))
+
+    def _read(self) -> bool:
+        """Read the table and the parts that are not in it yet. Return False where somebody has folded one meanwhile."""
+        names = self._find_parts()
+        self._stored = self._open(CATALOG)
+        self._parts = {name: self._open(name) for name in names}
+        return all(part.is_there for part in self._parts.values())  # else its rows are in a newer table than this one
+
+    def _open(self, name: str) -> _Stored:
         stored = _Stored(self._place.read(name), f"{self._place.shown}/{name}")
         stored.check()
         return stored
@@ -161,9 +177,17 @@ class _Stored:
         self._content = content
         self.shown = shown
 
+    @property
+    def is_there(self) -> bool:
+        return self._content is not None
+
     def check(self) -> None:
-        """Raise OutputError unless this is a table."""
-        next(self._batches(("source",)), None)
+        """Raise OutputError unless this is a table, each row of which has a source and a status."""
+        for batch in self._batches(("source", "status")):
+            with self._told():
+                batch.validate(full=True)
+                if batch.column("source").null_count or batch.column("status").null_count:
+                    raise pa.ArrowInvalid("rows without source or status")
 
     def rows(self) -> Iterator[Row]:
         for batch in self._batches(SCHEMA.names):
@@ -181,14 +205,18 @@ class _Stored:
         if self._content is None:
             return
         schema = pa.schema([SCHEMA.field(name) for name in names])
-        try:
+        with self._told():
             # Without buffers for what is to come, which take as much memory as all that is read.
             file = pq.ParquetFile(io.BytesIO(self._content), pre_buffer=False)
             there = set(file.schema_arrow.names)
             for batch in file.iter_batches(_BATCH_ROWS, columns=[name for name in names if name in there]):
-                columns = [_column(batch, field) for field in schema]
-                yield pa.RecordBatch.from_arrays(columns, schema=schema)
-        except (pa.ArrowException, OSError) as error:
+                yield pa.RecordBatch.from_arrays([_column(batch, field) for field in schema], schema=schema)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             what = f"this is no catalog ({type(error).__name__})"
             remedy = "Make it anew from the outputs, with --rebuild-catalog."
             raise OutputError(self.shown, what, remedy=remedy) from None
@@ -213,25 +241,32 @@ def _encode(table: Any) -> bytes:
 def _encode_row(row: Row) -> dict[str, Any]:
     # Not by asdict, which is slow, and would take the identity apart.
     told = {name: getattr(row, name) for name in SCHEMA.names if name not in (*_IDENTITY, "problems", "status")}
+    told |= {name: writable(value) for name, value in told.items() if isinstance(value, str) and not value.isascii()}
     identity = {name: getattr(row.identity, name, None) for name in _IDENTITY}
-    return {**told, **identity, "status": str(row.status), "problems": [asdict(problem) for problem in row.problems]}
+    problems = [{name: writable(text) for name, text in asdict(problem).items()} for problem in row.problems]
+    return {**told, **identity, "status": str(row.status), "problems": problems}
 
 
 def _decode_known(batch: Any) -> Iterator[Known]:
     """Yield what makes a plan, a column at a time. Words that are in many rows are kept once."""
     columns = [column.to_pylist() for column in batch.columns]
-    words: dict[Any, Any] = {str(status): status for status in Status}
+    statuses = {str(status): status for status in Status}
+    words: dict[str | None, str] = {None: ""}
     for source, found_by, output, settings, status, attempts, *told in zip(*columns, strict=True):
         identity = None if told[0] is None else Identity(**dict(zip(_IDENTITY, told, strict=True)))
         found_by, settings = words.setdefault(found_by, found_by), words.setdefault(settings, settings)
-        yield Known(source, found_by, identity, output, settings, words[status], attempts)
+        # A status that a later version knows is tried again by this one.
+        found = statuses.get(status, Status.FAILED)
+        yield Known(source, found_by, identity, output or "", settings, found, attempts or 0)
 
 
 def _decode_row(told: dict[str, Any]) -> Row:
     identity = {name: told.pop(name) for name in _IDENTITY}
+    given = {name: value for name, value in told.items() if value is not None and name not in ("status", "problems")}
     return Row(
-        **{name: value for name, value in told.items() if value is not None and name not in ("status", "problems")},
+        **{**_UNKNOWN, **given},
         identity=None if identity["nbytes"] is None else Identity(**identity),
-        status=Status(told["status"]),
+        # One that a later version knows is tried again by this one.
+        status=Status(told["status"]) if told["status"] in _STATUSES else Status.FAILED,
         problems=tuple(Problem(**problem) for problem in told["problems"] or ()),
     )

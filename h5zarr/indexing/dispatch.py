@@ -32,7 +32,10 @@ class WorkerDied(H5ZarrError):
 
 
 class Dispatcher:
-    """Runs tasks on workers. `is_stopped` is asked often; when it says so, only what is under way is waited for."""
+    """Runs tasks on workers. `is_stopped` is asked often; when it says so, only what is under way is waited for.
+
+    `has_lost` says that some of the workers died, and may have left something behind.
+    """
 
     def __init__(
         self,
@@ -53,6 +56,7 @@ class Dispatcher:
         self._tries: dict[str, int] = {}
         self._numbers = count()
         self._running: dict[Future[Batch], list[Task]] = {}
+        self.has_lost = False
 
     def run(self) -> Iterator[Done]:
         """Yield what becomes of each task, as it is done. What is not done when a run is stopped is not told of."""
@@ -65,6 +69,7 @@ class Dispatcher:
             future.cancel()
         while self._running and time.monotonic() < end:
             yield from self._collect(_LOOK_SECONDS)
+        self.has_lost |= bool(self._running)
 
     def _bring_back(self) -> None:
         """Put what failed for a passing reason back into the queue, when its time has come."""
@@ -102,9 +107,10 @@ class Dispatcher:
             try:
                 batch = future.result()
             except CancelledError:
-                continue
+                self._queue.extend(tasks)  # by this one in the end, or by a cluster that was told to begin anew
             except Exception as error:
-                yield from self._blame(tasks, error)
+                if not self._is_stopped():  # what is ended from outside takes its workers along
+                    yield from self._blame(tasks, error)
             else:
                 self._queue.extendleft(reversed(batch.left))
                 yield from (done for done in batch.done if not self._put_off(done))
@@ -134,4 +140,5 @@ class Dispatcher:
         for tasks in self._running.values():
             self._suspects.extend(tasks)
         self._running.clear()
+        self.has_lost = True
         self._workers.renew()

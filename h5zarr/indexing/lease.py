@@ -13,6 +13,7 @@ import platform
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
@@ -23,6 +24,8 @@ from h5zarr.indexing.place import STATE, Place
 LEASE = f"{STATE}/lease.json"
 BEAT_SECONDS = 5.0
 _BEATS = 4  # without a change, until the holder counts as dead
+_LOOK_SECONDS = 0.1
+_SETTLE_SECONDS = 0.2  # in which others who found the same lease of a dead run have written theirs
 
 
 class LeaseHeld(H5ZarrError):
@@ -32,13 +35,32 @@ class LeaseHeld(H5ZarrError):
     remedy = "Wait for it to end, or give --wait SECONDS to do so; or write to another directory."
 
 
-class Lease:
-    """Held while the context lasts. `is_lost` says that another run has taken it over: this one should end."""
+class Stopped(H5ZarrError):
+    """The run was told to end before it had begun."""
 
-    def __init__(self, place: Place, *, wait_seconds: float = 0.0, beat_seconds: float = BEAT_SECONDS) -> None:
+    kind = "stopped"
+
+
+class Lease:
+    """Held while the context lasts. `is_lost` says that another run has taken it over: this one should end.
+
+    `is_inherited` says that the run before has died, and may have left something behind. While it is waited for,
+    `is_stopped` is asked often; Stopped is raised when it says so.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        *,
+        wait_seconds: float = 0.0,
+        beat_seconds: float = BEAT_SECONDS,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._place = place
         self._wait_seconds = wait_seconds
         self._beat_seconds = beat_seconds
+        self._is_stopped = is_stopped
+        self.is_inherited = False
         self._holder = secrets.token_hex(8)
         self._beat = 0
         self._ended = threading.Event()
@@ -55,8 +77,9 @@ class Lease:
     ) -> None:
         self._ended.set()
         self._thread.join()
-        if not self.is_lost.is_set() and _holder_of(self._place.read(LEASE)) == self._holder:
-            self._place.remove(LEASE)
+        with suppress(OutputError):  # whoever comes next waits a little longer; what was done is done
+            if not self.is_lost.is_set() and _holder_of(self._place.read(LEASE)) == self._holder:
+                self._place.remove(LEASE)
 
     def _acquire(self) -> None:
         """Take the lease, or raise LeaseHeld."""
@@ -67,7 +90,9 @@ class Lease:
                 continue  # it has ended in this moment
             if _is_dead(found) or self._is_still(found):
                 self._place.write(LEASE, self._content())
+                self._pause(min(_SETTLE_SECONDS if self._place.is_local else 5 * _SETTLE_SECONDS, self._beat_seconds))
                 if _holder_of(self._place.read(LEASE)) == self._holder:
+                    self.is_inherited = True
                     return
             elif time.monotonic() >= give_up_at:
                 raise LeaseHeld(f"{self._place.shown}: another run is at work there ({_describe(found)})")
@@ -76,10 +101,17 @@ class Lease:
         """Return whether the lease stays as it is for so long that whoever holds it must be dead."""
         end = time.monotonic() + _BEATS * self._beat_seconds
         while time.monotonic() < end:
-            time.sleep(self._beat_seconds / 4)
+            self._pause(self._beat_seconds / 4)
             if self._place.read(LEASE) != found:
                 return False
         return True
+
+    def _pause(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self._is_stopped():
+                raise Stopped(f"{self._place.shown}: the run was stopped before it began")
+            time.sleep(min(left, _LOOK_SECONDS))
 
     def _content(self) -> bytes:
         told = {"holder": self._holder, "beat": self._beat, "process": os.getpid(), **_this_process(os.getpid())}

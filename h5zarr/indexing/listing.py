@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from glob import glob
 from typing import Any
 
@@ -43,19 +42,23 @@ class Listing:
 
 
 def list_sources(
-    pattern: str, storage_options: Mapping[str, Any] | None = None, is_known: Callable[[str], bool] = lambda url: True
+    pattern: str,
+    storage_options: Mapping[str, Any] | None = None,
+    is_known: Callable[[str], bool] = lambda url: True,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> Listing:
     """Return the files that match a pattern, or that are below a directory and have a suffix of HDF5 or netCDF.
 
     Where the list does not tell the state of a file, it is asked for if the file `is_known`: there is nothing to
-    compare that of others with. Raises SourceError where nothing can be listed there.
+    compare that of others with. When `is_stopped` says so, nothing more is asked for, and what is returned is of no
+    use. Raises SourceError where nothing can be listed there.
     """
     found_by = display_url(pattern)
     local = find_local_path(pattern)
     if local is not None:
         return Listing(found_by, tuple(_list_local(local, found_by)))
     found = list(_list_remote(pattern, storage_options or {}, found_by))
-    return Listing(found_by, _complete(found, storage_options, is_known))
+    return Listing(found_by, _complete(found, storage_options, is_known, is_stopped))
 
 
 def list_named(
@@ -63,23 +66,29 @@ def list_named(
     found_by: str,
     storage_options: Mapping[str, Any] | None = None,
     is_known: Callable[[str], bool] = lambda url: True,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> Listing:
     """Return the sources of a list, those that are known with their state; where they are not there, they have none."""
     found = [Listed(url, _path_of(url), None) for url in dict.fromkeys(urls) if url]
-    return Listing(found_by, _complete(found, storage_options, is_known))
+    return Listing(found_by, _complete(found, storage_options, is_known, is_stopped))
 
 
 def _complete(
-    found: list[Listed], storage_options: Mapping[str, Any] | None, is_known: Callable[[str], bool]
+    found: list[Listed],
+    storage_options: Mapping[str, Any] | None,
+    is_known: Callable[[str], bool],
+    is_stopped: Callable[[], bool],
 ) -> tuple[Listed, ...]:
     """Return sources with the states of those whose list did not tell it: many are asked at a time."""
+
+    def ask(url: str) -> Identity | None:
+        return None if is_stopped() else ask_identity(url, storage_options)
+
     unknown = [one.url for one in found if one.identity is None and is_known(one.url)]
     if not unknown:
         return tuple(found)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        told = dict(
-            zip(unknown, pool.map(partial(ask_identity, storage_options=storage_options), unknown), strict=True)
-        )
+        told = dict(zip(unknown, pool.map(ask, unknown), strict=True))
     return tuple(one if one.identity else replace(one, identity=told.get(one.url)) for one in found)
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterable
 from string import Formatter
 
 from h5zarr.indexing.place import STATE
 
 FIELDS = ("path", "directory", "name", "stem", "hash")
-# Besides control characters: what has a meaning to file systems, to chains of URLs, or to readers of references.
-_UNFIT = re.compile(r'[\x00-\x1f\x7f%\\:*?"<>|{}#\ud800-\udfff]')
+# Besides control characters: what has a meaning to file systems, in patterns, in chains of URLs, or to readers of
+# references.
+_UNFIT = re.compile(r'[\x00-\x1f\x7f%\\:*?"<>|{}\[\]#\ud800-\udfff]')
 _MOST_NBYTES = 200  # of one part of a name, which most file systems limit to 255
+_MOST_WHOLE_NBYTES = 700  # of a name: keys of object stores have 1024 at most, with all that stands before
 _DOTS = re.compile(r"\.+")
 
 
@@ -55,8 +58,12 @@ class Names:
         """Return the name for a source, which was found at `path` below the place where it was looked for."""
         plain = self._fill(source, path)
         name = plain + self._suffix
-        if self._is_taken(name):
-            name = f"{plain}-{digest(source)}{self._suffix}"
+        mark = source
+        if not self._files.isdisjoint(_above(_fold(name))):
+            plain = plain.rpartition("/")[2]  # what would be its directory is an output
+        while self._is_taken(name):  # more than once only where somebody has named a source after the name of another
+            mark = digest(mark)
+            name = f"{plain}-{mark}{self._suffix}"
         self._take(name)
         return name
 
@@ -68,15 +75,14 @@ class Names:
         parts = [_fit(part) for part in filled.split("/") if part]
         if parts and parts[0].casefold() == STATE:
             parts[0] = f"%5F{parts[0][1:]}"
-        return "/".join(parts) or digest(source)
+        return _shorten("/".join(parts), source) or digest(source)
 
     def _is_taken(self, name: str) -> bool:
-        # Capitals do not count: on some file systems they do not.
-        folded = name.casefold()
+        folded = _fold(name)
         return folded in self._files or folded in self._directories or not self._files.isdisjoint(_above(folded))
 
     def _take(self, name: str) -> None:
-        folded = name.casefold()
+        folded = _fold(name)
         self._files.add(folded)
         self._directories.update(_above(folded))
 
@@ -84,6 +90,26 @@ class Names:
 def digest(source: str) -> str:
     """Return a few letters that stand for a source."""
     return hashlib.sha256(source.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def _fold(name: str) -> str:
+    """Return what names have in common that are one to some file systems: capitals do not count, nor do accents apart.
+
+    Those that differ in nothing else are one file there.
+    """
+    if name.isascii():
+        return name.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def _shorten(name: str, source: str) -> str:
+    """Return a name that is not too long as a whole: its first directories, and letters that stand for the source."""
+    if len(name.encode()) <= _MOST_WHOLE_NBYTES:
+        return name
+    parts = name.split("/")
+    while len("/".join(parts).encode()) > _MOST_WHOLE_NBYTES - 13:
+        parts.pop()
+    return "/".join([*parts, digest(source)])
 
 
 def _above(name: str) -> list[str]:

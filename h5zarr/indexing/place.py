@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-import secrets
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from h5zarr.errors import OutputError
 from h5zarr.io.grammar import PROTOCOL
 from h5zarr.io.url import display_url, find_local_path
-from h5zarr.refs.output import find_filesystem, open_output, or_output_error, told_as
+from h5zarr.refs.output import find_filesystem, new_name_beside, open_output, or_output_error, told_as
 
 STATE = "_h5zarr"  # the directory below it that is the index's own
+
+_BEGUN = re.compile(r"\.h5zarr-[0-9a-f]{16}\.tmp")  # what is written beside its place is called so until it is whole
 
 
 class Place:
@@ -86,21 +89,26 @@ class Place:
                 filesystem.pipe_file(path, content)
             return True
 
-        return bool(self._remotely(name, create))
+        is_created = self._remotely(name, create)
+        if is_created is None:  # there is not even the bucket
+            what = "there is no such bucket or directory"
+            raise OutputError(f"{self.shown}/{name}", what, remedy="Create it first.")
+        return bool(is_created)
 
     def _create_local(self, name: str, content: bytes) -> bool:
         """Create a file that is complete from the beginning: somebody may look as soon as it is there."""
         path = self.prepare(name)
-        beside = f"{path}.{secrets.token_hex(8)}.tmp"
+        beside = new_name_beside(path)
         with told_as(f"{self.shown}/{name}"):
             with open(beside, "xb") as file:
                 file.write(content)
             try:
                 os.link(beside, path)
-            except FileExistsError:
+            except (FileExistsError, FileNotFoundError):  # or somebody has cleaned up in this moment
                 return False
             finally:
-                os.remove(beside)
+                with suppress(FileNotFoundError):
+                    os.remove(beside)
         return True
 
     def remove(self, name: str) -> None:
@@ -109,7 +117,25 @@ class Place:
             with told_as(f"{self.shown}/{name}"):
                 _remove_local(self.locate(name))
             return
-        self._remotely(name, lambda filesystem, path: filesystem.rm(path, recursive=True))
+
+        def remove(filesystem: Any, path: str) -> None:
+            # Not by rm, which takes a name with brackets in it for a pattern, and removes what matches that.
+            filesystem.invalidate_cache()
+            for found in filesystem.find(path):
+                with suppress(FileNotFoundError):
+                    filesystem.rm_file(found)
+
+        self._remotely(name, remove)
+
+    def sweep(self, below: str = "") -> None:
+        """Remove what was begun below a directory and never ended, by runs that were killed."""
+        if self._path is None:
+            return  # what goes elsewhere is not begun there
+        for above, directories, files in os.walk(self.locate(below) if below else self._path):
+            for name in (*directories, *files):
+                if _BEGUN.fullmatch(name):
+                    with suppress(OSError):  # it is in nobody's way
+                        _remove_local(os.path.join(above, name))
 
     def names(self, below: str = "") -> list[str]:
         """Return the names of all files, or of those below a directory."""

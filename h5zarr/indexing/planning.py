@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from h5zarr.errors import H5ZarrError, SourceChanged
 from h5zarr.indexing.listing import Listed, Listing
 from h5zarr.indexing.naming import Names
-from h5zarr.indexing.rows import Known, Row, Status
+from h5zarr.indexing.rows import Known, Row, Status, writable
 from h5zarr.io.reference_url import hide_secrets, reference_url
 from h5zarr.io.source import Identity
 from h5zarr.io.verify import check_unchanged
@@ -46,6 +46,7 @@ class Plan:
     unchanged_count: int = 0
     given_up: list[Known | Row] = field(default_factory=list)
     vanished: list[Known | Row] = field(default_factory=list)
+    adopted: list[Known | Row] = field(default_factory=list)  # unchanged, and now it is known by whom they are found
 
     @property
     def tasks(self) -> list[Task]:
@@ -82,6 +83,7 @@ def make_plan(listing: Listing, known: Iterable[Known | Row], rules: Rules) -> P
             plan.vanished += [row] if row.found_by == listing.found_by else []
         elif row.output.endswith(rules.suffix):
             _sort_in(plan, now, row, rules)
+            plan.adopted += [] if row.found_by else [_adopt(row, listing.found_by)]
         else:
             unnamed.append((now, row.source, row))
     unnamed += [(listed, source, None) for source, listed in found.items()]
@@ -96,11 +98,11 @@ def make_plan(listing: Listing, known: Iterable[Known | Row], rules: Rules) -> P
 def source_name(url: str) -> str:
     """Return what a source is called in the catalog, which is what its references call it."""
     if _is_plain(url):
-        return url
+        return writable(url)
     try:
-        return reference_url(url)[0]
+        return writable(reference_url(url)[0])
     except H5ZarrError:
-        return hide_secrets(url)  # it cannot be opened either, and that will be told
+        return writable(hide_secrets(url))  # it cannot be opened either, and that will be told
 
 
 def _is_plain(url: str) -> bool:
@@ -108,6 +110,10 @@ def _is_plain(url: str) -> bool:
     if _PLAIN.fullmatch(url):
         return not os.path.lexists(url[: url.index("/")])  # below which it would be a path
     return url.startswith("/") and os.path.normpath(url) == url
+
+
+def _adopt(row: Known | Row, found_by: str) -> Known | Row:
+    return row._replace(found_by=found_by) if isinstance(row, Known) else replace(row, found_by=found_by)
 
 
 def _sort_in(plan: Plan, listed: Listed, row: Known | Row, rules: Rules) -> None:

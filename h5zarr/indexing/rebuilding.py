@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from h5zarr.errors import H5ZarrError
 from h5zarr.hierarchy import ArrayNode
 from h5zarr.indexing.place import STATE, Place
-from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.rows import Row, Status, writable
 from h5zarr.indexing.work import SUFFIXES, Settings
 from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.read.parquet import read_parquet
@@ -60,7 +60,7 @@ def _row(name: str, references: References, found_by: str, settings: Settings) -
     made_of = references.provenance.sources[0]
     arrays = [node for node in references.hierarchy.nodes.values() if isinstance(node, ArrayNode)]
     return Row(
-        source=made_of.url,
+        source=writable(made_of.url),
         found_by=found_by,
         identity=made_of.identity,
         output=name,

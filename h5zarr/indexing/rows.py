@@ -11,6 +11,11 @@ from h5zarr.errors import Problem
 from h5zarr.io.source import Identity
 
 
+def writable(text: str) -> str:
+    """Return text as tables take it: bytes in a name of a file that are no text are shown as what they are."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
 class Status(StrEnum):
     """What became of a source.
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from h5zarr.errors import SourceGone
 from h5zarr.indexing.catalog import Catalog
 from h5zarr.indexing.dispatch import Dispatcher
-from h5zarr.indexing.lease import Lease
+from h5zarr.indexing.lease import Lease, Stopped
 from h5zarr.indexing.listing import Listing, list_named, list_sources
-from h5zarr.indexing.place import Place
+from h5zarr.indexing.place import STATE, Place
 from h5zarr.indexing.planning import Plan, Rules, Task, make_plan, source_name
 from h5zarr.indexing.rebuilding import rebuild_rows
 from h5zarr.indexing.report import IndexReport
@@ -29,6 +31,7 @@ from h5zarr.translating import Options
 
 _FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
 _MOST_PARTS = 64
+_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,10 +103,13 @@ def index(
     )
     job, watch = job or IndexJob(), watch or IndexWatch()
     run = _Run(place, settings, job, watch)
-    with run.leased():
-        catalog = None if job.rebuild else Catalog(place)
-        listing = _list(sources, found_by, storage_options, catalog, place)
-        return run.go(listing, catalog, _Hiring(workers, executor))
+    try:
+        with run.leased():
+            catalog = None if job.rebuild else Catalog(place)
+            listing = _list(sources, found_by, storage_options, catalog, place, watch.is_stopped)
+            return run.go(listing, catalog, _Hiring(workers, executor))
+    except Stopped:
+        return run.report.end("stopped")
 
 
 def _list(
@@ -112,8 +118,14 @@ def _list(
     storage_options: Mapping[str, Any] | None,
     catalog: Catalog | None,
     place: Place,
+    is_stopped: Callable[[], bool],
 ) -> Listing:
-    """Return what there is to index. What a pattern finds among the outputs is none of it."""
+    """Return what there is, in a thread of its own: that may take minutes, and a run that is stopped ends in seconds.
+
+    What a pattern finds among the outputs is none of it. Raises SourceGone where there is nothing: not all has vanished
+    at once, as a rule, but the pattern is misspelt, or whatever made the list failed. Whoever has --prune on would lose
+    everything.
+    """
 
     @cache
     def known() -> set[str]:
@@ -122,15 +134,37 @@ def _list(
     def is_known(url: str) -> bool:
         return catalog is None or source_name(url) in known()
 
-    if not isinstance(sources, str | os.PathLike):
-        return list_named(sources, found_by or "a list", storage_options, is_known)
-    listing = list_sources(os.fspath(sources), storage_options, is_known)
-    listing = replace(listing, sources=tuple(one for one in listing.sources if not place.holds(one.url)))
-    if not listing.sources:
-        # Not all at once vanished, as a rule, but misspelt: whoever has --prune on would lose everything.
+    if isinstance(sources, str | os.PathLike):
         remedy = "Check the pattern, in quotes so that the shell leaves it alone; ** matches any number of directories."
+        act = partial(list_sources, os.fspath(sources), storage_options, is_known)
+    else:
+        remedy = "Check what made the list."
+        act = partial(list_named, sources, found_by or "a list", storage_options, is_known)
+    listing = _wait_for(act, is_stopped)
+    if isinstance(sources, str | os.PathLike):
+        listing = replace(listing, sources=tuple(one for one in listing.sources if not place.holds(one.url)))
+    if not listing.sources:
         raise SourceGone(f"{listing.found_by}: no file was found", remedy=remedy)
     return listing
+
+
+def _wait_for(act: Callable[..., Listing], is_stopped: Callable[[], bool]) -> Listing:
+    """Return what `act` returns, or raise Stopped, and leave it behind: it is told then."""
+    future: Future[Listing] = Future()
+    is_left = threading.Event()
+
+    def work() -> None:
+        try:
+            future.set_result(act(is_stopped=is_left.is_set))
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    while not wait([future], timeout=_LOOK_SECONDS).done:
+        if is_stopped():
+            is_left.set()
+            raise Stopped("the run was stopped before it began")
+    return future.result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +189,7 @@ class _Run:
     report: IndexReport = field(default_factory=IndexReport)
     _lease: Lease | None = None
     _flushed_at: float = 0.0
+    _replaced: list[str] = field(default_factory=list)
 
     @contextmanager
     def leased(self) -> Iterator[None]:
@@ -162,20 +197,24 @@ class _Run:
         if self.job.dry_run:
             yield
             return
-        with Lease(self.place, wait_seconds=self.job.wait_seconds) as self._lease:
+        wait_seconds, is_stopped = self.job.wait_seconds, self.watch.is_stopped
+        with Lease(self.place, wait_seconds=wait_seconds, is_stopped=is_stopped) as self._lease:
+            self.place.sweep("" if self._lease.is_inherited else STATE)
             yield
 
     def go(self, listing: Listing, catalog: Catalog | None, hire: Callable[[], Workers]) -> IndexReport:
         """Do all there is to do, and return the report. Without a catalog, it is made anew from the outputs."""
         self.settings = replace(self.settings, found_by=listing.found_by)
         if catalog is None:
-            catalog = Catalog(self.place, rebuild_rows(self.place, listing.found_by, self.settings))
+            catalog = Catalog(self.place, self._rebuilt(listing))
         with paused_collector():  # which would look at the whole listing again and again
             plan = make_plan(listing, catalog.known(), self._rules())
         self.report.take_plan(plan, len(listing.sources), catalog.find(row.source for row in plan.given_up))
         self.watch.on_plan(plan)
         if self.job.dry_run:
             return self.report.end("planned")
+        for row in catalog.find(one.source for one in plan.adopted):
+            catalog.add(replace(row, found_by=listing.found_by))
         if plan.tasks:
             self._index(plan.tasks, catalog, hire)
         if not self._is_stopped():
@@ -184,6 +223,15 @@ class _Run:
         else:
             catalog.flush()
         return self.report.end(self._why_stopped())
+
+    def _rebuilt(self, listing: Listing) -> Iterator[Row]:
+        """Yield the rows of all outputs. By whom those were found that are not listed now is not known any more: this
+        run cannot say that they have vanished."""
+        listed = {source_name(one.url) for one in listing.sources}
+        for row in rebuild_rows(self.place, listing.found_by, self.settings):
+            if self._is_stopped():
+                raise Stopped("the run was stopped before it began")
+            yield row if row.source in listed else replace(row, found_by="")
 
     def _rules(self) -> Rules:
         return Rules(
@@ -197,16 +245,20 @@ class _Run:
     def _index(self, tasks: list[Task], catalog: Catalog, hire: Callable[[], Workers]) -> None:
         workers = hire()
         self._flushed_at = time.monotonic()
+        dispatcher = Dispatcher(tasks, self.settings, workers, self._is_stopped)
         try:
-            for done in Dispatcher(tasks, self.settings, workers, self._is_stopped).run():
+            for done in dispatcher.run():
                 self._record(done.task, done.row, catalog)
         finally:
             catalog.flush()
             workers.close()
+        self._remove_replaced()
+        if dispatcher.has_lost:
+            self.place.sweep()
 
     def _record(self, task: Task, row: Row, catalog: Catalog) -> None:
         if task.replaces and row.status is Status.INDEXED:
-            self.place.remove(task.replaces)
+            self._replaced.append(task.replaces)
         elif task.replaces:
             row = replace(row, output=task.replaces, status=Status.STALE)
         catalog.add(row)
@@ -215,11 +267,19 @@ class _Run:
         now = time.monotonic()
         if now - self._flushed_at > _FLUSH_SECONDS or catalog.unwritten_count >= _FLUSH_ROWS:
             catalog.flush() if catalog.part_count < _MOST_PARTS else catalog.fold()
+            self._remove_replaced()
             self._flushed_at = now
+
+    def _remove_replaced(self) -> None:
+        """Remove outputs in whose places there are others, once the catalog says so: until then it names them."""
+        while self._replaced:
+            self.place.remove(self._replaced.pop())
 
     def _settle_vanished(self, vanished: list[Row], catalog: Catalog) -> None:
         """Remove the outputs of sources that are gone, if that is wanted; else note that they are."""
         for row in vanished:
+            if self._is_stopped():
+                return
             if self.job.prune and row.has_output:
                 self.place.remove(row.output)
                 self.report.pruned_count += 1

@@ -6,14 +6,19 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 from h5zarr.errors import H5ZarrError
 from h5zarr.indexing.planning import Task
 from h5zarr.indexing.work import Batch, Settings, index_batch
+
+_ANEW = "Make a new one, and index again: what was finished is not done twice."
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class WorkersLost(H5ZarrError):
@@ -56,11 +61,20 @@ class LocalWorkers:
         self._theirs = theirs  # kept until the last process has it, which are started one by one
 
     def submit(self, tasks: Sequence[Task], settings: Settings) -> Future[Batch]:
-        return self._pool.submit(index_batch, tasks, settings)
+        with _signals_blocked():
+            return self._pool.submit(index_batch, tasks, settings)
 
     def renew(self) -> None:
         self.close()
         self._begin()
+        try:
+            with _signals_blocked():
+                first = self._pool.submit(os.getpid)
+            first.result()
+        except BrokenExecutor:
+            what = "no process can be started to do the work"
+            remedy = 'In a script, index below: if __name__ == "__main__". Or see what the processes said.'
+            raise WorkersLost(what, remedy=remedy) from None
 
     def close(self) -> None:
         self._ours.close()
@@ -68,10 +82,24 @@ class LocalWorkers:
         self._theirs.close()
 
 
+@contextmanager
+def _signals_blocked() -> Iterator[None]:
+    """Have signals wait while processes are started, which begin like that: one for all would end them at once."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which does not wait, and has the processes that are started with it not wait
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _prepare_worker(until_closed: Connection) -> None:
     """End this process when the other end of a pipe is closed, by whom or whatever, and leave signals to its parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
     def watch() -> None:
         until_closed.poll(None)
@@ -89,11 +117,17 @@ class ExecutorWorkers:
         self.count = count or found or os.cpu_count() or 1
 
     def submit(self, tasks: Sequence[Task], settings: Settings) -> Future[Batch]:
-        return self._executor.submit(index_batch, tasks, settings)
+        try:
+            return self._executor.submit(index_batch, tasks, settings)
+        except BrokenExecutor:
+            raise
+        except Exception as error:
+            what = f"the executor or the cluster takes no more work ({type(error).__name__})"
+            raise WorkersLost(what, remedy=_ANEW) from None
 
     def renew(self) -> None:
         what = "the executor is broken: its workers died"
-        raise WorkersLost(what, remedy="Make a new one, and index again: what was finished is not done twice.")
+        raise WorkersLost(what, remedy=_ANEW)
 
     def close(self) -> None:
         """Whoever made the executor closes it."""

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from h5zarr.indexing import running
+from h5zarr.indexing.workers import ExecutorWorkers
+
 SAMPLES = Path(__file__).resolve().parent.parent.parent / "sample_data"
 
 
@@ -27,3 +30,9 @@ def data(tmp_path: Path) -> Path:
 def threads() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(2) as pool:
         yield pool
+
+
+@pytest.fixture
+def threads_for_command(threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command is run in this process, and has threads for its workers."""
+    monkeypatch.setattr(running, "LocalWorkers", lambda count: ExecutorWorkers(threads, count))

@@ -202,6 +202,34 @@ def test_a_lost_catalog_is_made_anew_from_the_outputs(
     assert (out / "note.txt").exists()
 
 
+def test_a_catalog_that_is_made_anew_does_not_prune_what_others_have_found(
+    data: Path, tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
+    out = tmp_path / "refs"
+    run(str(data / "*.nc"), out, threads)
+    run(str(data / "*.h5"), out, threads)
+    (out / CATALOG).unlink()
+    assert run(str(data / "*.nc"), out, threads, rebuild=True, prune=True).vanished == []
+    assert (out / "links.h5.json").exists()
+    assert run(str(data / "*.h5"), out, threads).unchanged_count == 1
+    (data / "links.h5").rename(data / "other.h5")
+    assert run(str(data / "*.h5"), out, threads, prune=True).pruned_count == 1
+    assert not (out / "links.h5.json").exists()
+
+
+def test_an_output_is_replaced_by_one_of_another_form_when_the_catalog_says_so(
+    data: Path, tmp_path: Path, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "refs"
+    run(data, out, threads)
+    with monkeypatch.context() as patched:
+        patched.setattr(Catalog, "flush", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run(data, out, threads, format="parquet")
+    assert run(data, out, threads).unchanged_count == 3
+    assert all((out / row.output).exists() for row in rows(out).values())
+
+
 def test_a_catalog_that_cannot_be_read_is_an_error_that_says_what_to_do(
     data: Path, tmp_path: Path, threads: ThreadPoolExecutor
 ) -> None:

@@ -1,0 +1,276 @@
+"""The command: what it takes, what it says and writes, and the exit codes by which others judge it."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from h5zarr.cli import main
+from h5zarr.indexing import running
+from h5zarr.indexing.catalog import CATALOG
+from h5zarr.indexing.workers import ExecutorWorkers
+from tests.indexing.jobs import GOOD, SAMPLES, rows_of
+
+SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)')
+
+
+def parse_metrics(text: str) -> dict[str, float]:
+    """Return the samples of a file in the text format of Prometheus, and fail where it is not in that format."""
+    assert text.endswith("\n")
+    kinds: dict[str, str] = {}
+    told: set[str] = set()
+    samples: dict[str, float] = {}
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name = line.split(" ")[2]
+            assert name not in told  # one for each, before the samples
+            told.add(name)
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert kind in ("counter", "gauge", "histogram", "summary", "untyped")
+            kinds[name] = kind
+        else:
+            match = SAMPLE.fullmatch(line)
+            assert match, line
+            assert match[1] in kinds
+            key = match[1] + (f"{{{match[2]}}}" if match[2] else "")
+            assert key not in samples
+            samples[key] = float(match[3])
+    assert told == set(kinds)
+    return samples
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A directory with three files that can be translated, one of them further below."""
+    names = ("ocean.nc", "links.h5", "later/ocean.nc")
+    for name, sample in zip(names, GOOD, strict=True):
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(SAMPLES / sample, path)
+    return tmp_path / "data"
+
+
+@pytest.fixture(autouse=True)
+def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Workers that cost nothing to start."""
+    with ThreadPoolExecutor(2) as pool:
+        monkeypatch.setattr(running, "LocalWorkers", lambda count: ExecutorWorkers(pool, count))
+        yield
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "refs"
+
+
+def test_a_first_run_indexes_and_a_second_says_that_there_is_nothing_to_do(
+    data: Path, out: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", str(data), str(out)]) == 0
+    first = capfd.readouterr()
+    assert first.out == ""
+    assert "3 new, 0 changed" in first.err
+    assert "3 files indexed, 0 failed" in first.err
+    assert main(["index", str(data), str(out)]) == 0
+    assert "nothing to do: 3 sources unchanged" in capfd.readouterr().err
+
+
+def test_a_broken_file_is_told_with_its_remedy_and_makes_the_exit_code_one(
+    data: Path, out: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (data / "broken.nc").write_bytes(b"<html>")
+    assert main(["index", str(data), str(out), "--max-attempts", "1"]) == 1
+    said = capfd.readouterr().err
+    assert f"{data}/broken.nc: " in said
+    assert "not an HDF5 file" in said
+    assert main(["index", str(data), str(out), "--max-attempts", "1"]) == 1
+    assert "1 source given up after 1 attempts" in capfd.readouterr().err
+
+
+def test_too_many_failures_end_a_run(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for number in range(3):
+        (data / f"broken{number}.nc").write_bytes(b"no")
+    assert main(["index", str(data / "broken*.nc"), str(out), "--max-failures", "0"]) == 1
+    assert "not finished: too many failures" in capfd.readouterr().err
+
+
+def test_quiet_says_nothing_but_failures(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", str(data), str(out), "--quiet"]) == 0
+    assert capfd.readouterr() == ("", "")
+    (data / "broken.nc").write_bytes(b"no")
+    assert main(["index", str(data), str(out), "--quiet"]) == 1
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.splitlines()) == 2
+    assert main(["index", str(data), str(out), "--quiet", "--log-format", "json"]) == 1
+    events = [json.loads(line)["event"] for line in capfd.readouterr().err.splitlines()]
+    assert "failed" in events
+    assert "indexed" not in events
+
+
+def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
+    data: Path, out: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", str(data), str(out), "--dry-run"]) == 0
+    assert "nothing was written: --dry-run" in capfd.readouterr().err
+    assert not out.exists()
+
+
+def test_lines_of_json_tell_of_all_that_happens(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (data / "brök\nen.nc").write_bytes(b"no")
+    assert main(["index", str(data), str(out), "--log-format", "json"]) == 1
+    events: list[dict[str, Any]] = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert (events[0]["event"], events[0]["new"]) == ("planned", 4)
+    assert sorted(event["event"] for event in events[1:-1]) == ["failed", "indexed", "indexed", "indexed"]
+    failed = next(event for event in events if event["event"] == "failed")
+    assert (failed["source"], failed["attempts"]) == (str(data / "brök\nen.nc"), 1)
+    assert failed["reason"]
+    assert failed["remedy"]
+    assert (events[-1]["event"], events[-1]["how"], events[-1]["indexed"]) == ("ended", "finished", 3)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", event["time"]) for event in events)
+
+
+def test_a_report_and_metrics_say_the_same(data: Path, out: Path, tmp_path: Path) -> None:
+    (data / "broken.nc").write_bytes(b"no")
+    report, metrics = tmp_path / "run.json", tmp_path / "run.prom"
+    assert main(["index", str(data), str(out), "--report", str(report), "--metrics", str(metrics)]) == 1
+    told, samples = json.loads(report.read_text()), parse_metrics(metrics.read_text())
+    states = {
+        name.partition('"')[2].rstrip('"}'): value
+        for name, value in samples.items()
+        if name.startswith("h5zarr_index_sources")
+    }
+    assert states == {name: told[name] for name in states}
+    assert (states["indexed"], states["failed"], states["listed"]) == (3, 1, 4)
+    assert samples["h5zarr_index_success"] == 0
+    assert samples["h5zarr_index_requests"] == told["requests"] > 0
+    assert samples["h5zarr_index_read_bytes"] == told["bytes_read"] > 0
+    assert samples["h5zarr_index_end_timestamp_seconds"] > 1.7e9
+    assert [failure["source"] for failure in told["failures"]] == [str(data / "broken.nc")]
+    assert {slow["source"] for slow in told["slowest"]} == {str(path) for path in data.rglob("*.*")}
+    (data / "broken.nc").unlink()
+    assert main(["index", str(data), str(out), "--metrics", str(metrics)]) == 0
+    assert parse_metrics(metrics.read_text())["h5zarr_index_success"] == 1
+
+
+def test_a_report_goes_to_standard_output(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", str(data), str(out), "--report", "-", "--quiet"]) == 0
+    assert json.loads(capfd.readouterr().out)["indexed"] == 3
+
+
+def test_a_report_that_cannot_be_written_is_told(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", str(data), str(out), "--report", str(out / "no" / "such" / "run.json")]) == 0
+    assert "there is no such directory" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("{path}", {"ocean.nc.json", "links.h5.json", "later/ocean.nc.json"}),
+        ("{directory}/{stem}", {"ocean.json", "links.json", "later/ocean.json"}),
+        ("v1/{name}", {"v1/links.h5.json", "v1/ocean.nc.json"}),
+    ],
+)
+def test_outputs_are_named_by_a_template(template: str, expected: set[str], data: Path, out: Path) -> None:
+    assert main(["index", str(data), str(out), "--name", template]) == 0
+    outputs = {row.output for row in rows_of(out).values()}
+    assert len(outputs) == 3
+    assert expected <= outputs
+    assert all((out / name).exists() for name in outputs)
+
+
+def test_a_list_comes_from_a_file_or_from_standard_input(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    text = f"# mine\n{data}/ocean.nc\n\n{data}/links.h5\n"
+    (tmp_path / "files.txt").write_text(text)
+    assert main(["index", "--files-from", str(tmp_path / "files.txt"), str(out)]) == 0
+    assert set(rows_of(out)) == {f"{data}/ocean.nc", f"{data}/links.h5"}
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{data}/later/ocean.nc\n"))
+    assert main(["index", str(out), "--files-from", "-"]) == 0
+    assert len(rows_of(out)) == 3
+    monkeypatch.setattr(sys, "stdin", io.StringIO("# nothing\n"))
+    capfd.readouterr()
+    assert main(["index", str(out), "--files-from", "-", "--prune"]) == 2
+    assert "no file was found" in capfd.readouterr().err
+    assert len(rows_of(out)) == 3
+
+
+def test_status_says_what_the_catalog_does(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", str(out)]) == 2
+    assert "there is no index" in capfd.readouterr().err
+    main(["index", str(data), str(out), "--quiet"])
+    assert main(["status", str(out)]) == 0
+    assert "3 indexed, 0 failed" in capfd.readouterr().out
+    (data / "broken.nc").write_bytes(b"<html>")
+    (data / "links.h5").unlink()
+    main(["index", str(data), str(out), "--quiet"])
+    capfd.readouterr()
+    assert main(["status", str(out)]) == 1
+    said = capfd.readouterr().out
+    assert "2 indexed, 1 failed, 0 stale, 1 vanished" in said
+    assert "not an HDF5 file" in said
+    assert main(["status", str(out), "--json"]) == 1
+    told = json.loads(capfd.readouterr().out)
+    assert told["counts"] == {"indexed": 2, "failed": 1, "stale": 0, "vanished": 1}
+    assert told["failed"][0]["source"] == str(data / "broken.nc")
+    (out / CATALOG).write_bytes(b"no")
+    assert main(["status", str(out)]) == 2
+    assert "--rebuild-catalog" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["{data}"],
+        ["{data}", "{out}", "more"],
+        ["--files-from", "{data}/none.txt", "{out}"],
+        ["--files-from", "{data}/none.txt", "{data}", "{out}"],
+        ["{data}", "{out}", "--workers", "0"],
+        ["{data}", "{out}", "--workers", "-1"],
+        ["{data}", "{out}", "--workers", "two"],
+        ["{data}", "{out}", "--at-once", "0"],
+        ["{data}", "{out}", "--max-attempts", "0"],
+        ["{data}", "{out}", "--max-failures", "-1"],
+        ["{data}", "{out}", "--wait", "-1"],
+        ["{data}", "{out}", "--wait", "nan"],
+        ["{data}", "{out}", "--format", "csv"],
+        ["{data}", "{out}", "--name", "{{source}}"],
+        ["{data}", "{out}", "--name", "all"],
+        ["{data}", "{out}", "--log-format", "xml"],
+        ["{data}", "{out}", "--storage-option", "hunter2"],
+        ["{data}", "{out}", "--nonsense"],
+        ["{data}/*.zip", "{out}"],
+        ["{data}/none", "{out}"],
+        ["nonsense://x/*.nc", "{out}"],
+        ["{data}", "nonsense://x"],
+        ["{data}", "{data}/ocean.nc"],
+        [],
+    ],
+)
+def test_a_job_that_cannot_run_has_the_exit_code_two(
+    words: list[str], data: Path, out: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["index", *(word.format(data=data, out=out) for word in words)]) == 2
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert said.err
+    assert "Traceback" not in said.err
+    assert "hunter2" not in said.err
+    assert not [path for path in out.rglob("*") if path.is_file()]
+    assert (data / "ocean.nc").is_file()
+
+
+def test_help_tells_of_exit_codes(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", "--help"]) == 0
+    assert "143  stopped by SIGTERM" in capfd.readouterr().out
