@@ -275,7 +275,7 @@ def _fit(hierarchy: Hierarchy, options: Options) -> tuple[Hierarchy, Mapping[str
     problems += check_urls(hierarchy.urls)
     warnings = hierarchy.warnings + check_readers(hierarchy.urls)
     if options.nz:
-        readable, against = declare_nz(readable)
+        readable, against = declare_nz(readable, options.zarr_format)
         warnings += against
     nodes: Mapping[str, NodeV2] | None = None
     if options.zarr_format == 2:

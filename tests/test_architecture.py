@@ -41,6 +41,7 @@ ROOMS = (
     "engine",
     "indexing",
     "verifying",
+    "validating",
     "cli",
     "__main__",
 )

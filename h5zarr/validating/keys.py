@@ -1,0 +1,22 @@
+"""The keys of an array's chunks, one by one: which are right, and which chunk each means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from h5zarr.refs.chunk_keys import KeyLayout
+
+_NUMBER = "(?:0|[1-9][0-9]{0,30})"
+
+
+def match_keys(layout: KeyLayout, keys: Iterable[str]) -> Iterator[tuple[int, ...] | None]:
+    """Yield the coordinates of the chunk that each key means; None where it is not the key of a chunk."""
+    separated = f"{_NUMBER}(?:{re.escape(layout.separator)}{_NUMBER}){{{layout.rank - 1}}}" if layout.rank else ""
+    match = re.compile(f"{re.escape(layout.prefix)}({separated})").fullmatch
+    for key in keys:
+        found = match(key)
+        if found is None:
+            yield None
+        else:
+            yield tuple(map(int, found[1].split(layout.separator))) if layout.rank else ()
