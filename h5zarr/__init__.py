@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from h5zarr.selecting import Selection
     from h5zarr.store import open_store
     from h5zarr.translating import Options, Translation, translate
+    from h5zarr.validating.validate import Validation, validate
 
 __version__ = "0.1.0"
 __all__ = [
@@ -33,12 +34,14 @@ __all__ = [
     "Selection",
     "SourceChanged",
     "Translation",
+    "Validation",
     "__version__",
     "index",
     "open_store",
     "scan",
     "translate",
     "translate_many",
+    "validate",
 ]
 _HOMES = {
     "Commit": "h5zarr.icechunk.commit",
@@ -54,11 +57,13 @@ _HOMES = {
     "Selection": "h5zarr.selecting",
     "SourceChanged": "h5zarr.errors",
     "Translation": "h5zarr.translating",
+    "Validation": "h5zarr.validating.validate",
     "index": "h5zarr.indexing.running",
     "open_store": "h5zarr.store",
     "scan": "h5zarr.scanning",
     "translate": "h5zarr.translating",
     "translate_many": "h5zarr.many",
+    "validate": "h5zarr.validating.validate",
 }
 
 

@@ -124,7 +124,7 @@ def commands(page: Path) -> Iterator[list[str]]:
 def test_commands_parse(page: Path) -> None:
     for arguments in commands(page):
         if "--help" in arguments or arguments == [arguments[0]]:
-            assert arguments[0] in {"translate", "inspect"}
+            assert arguments[0] in {"translate", "inspect", "validate", "verify"}
             continue
         try:
             build_parser().parse_args(arguments)

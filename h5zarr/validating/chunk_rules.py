@@ -5,11 +5,13 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterator
 
+import numpy as np
+
 from h5zarr.hierarchy import Json
 from h5zarr.inspect.quantities import counted
 from h5zarr.validating.codecs import codecs_of
 from h5zarr.validating.data_types import find_type
-from h5zarr.validating.keys import match_keys
+from h5zarr.validating.keys import decode_all, match_keys
 from h5zarr.validating.members import MOST, count_of, grid_of, is_integer, is_v3, layout_of
 from h5zarr.validating.raw import RawNode, RawReferences
 from h5zarr.validating.rules import Found, Level, Result, Rule, each_array
@@ -30,7 +32,7 @@ def _few(path: str, keys: list[str], message: str, remedy: str) -> Iterator[Resu
 
 def _check_keys(node: RawNode) -> Iterator[Result]:
     layout = layout_of(node)
-    if layout is None:
+    if layout is None or decode_all(layout, node.below) is not None:
         return
     keys = node.below.keys
     wrong = [key for key, index in zip(keys, match_keys(layout, keys), strict=True) if index is None]
@@ -43,11 +45,14 @@ def _check_inside(node: RawNode) -> Iterator[Result]:
     layout, grid = layout_of(node), grid_of(node)
     if layout is None or grid is None:
         return
+    index = decode_all(layout, node.below)
+    if index is not None and (index < np.array(grid)).all():
+        return
     keys = node.below.keys
     wrong = [
         key
-        for key, index in zip(keys, match_keys(layout, keys), strict=True)
-        if index is not None and any(number >= count for number, count in zip(index, grid, strict=True))
+        for key, place in zip(keys, match_keys(layout, keys), strict=True)
+        if place is not None and any(number >= count for number, count in zip(place, grid, strict=True))
     ]
     what = f"the chunk is outside the grid, which is {' × '.join(map(str, grid))}"
     yield from _few(node.path, wrong, what, _REMEDY)

@@ -5,9 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from h5zarr.refs.chunk_keys import KeyLayout
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import MalformedFile
+from h5zarr.refs.chunk_keys import Below, KeyLayout, decode_keys
 
 _NUMBER = "(?:0|[1-9][0-9]{0,30})"
+
+
+def decode_all(layout: KeyLayout, below: Below) -> npt.NDArray[np.int64] | None:
+    """Return the coordinates of the chunks below an array, a row for each; None unless all keys are those of chunks.
+
+    There may be a million of them: only where something is wrong are they looked at one by one.
+    """
+    if not layout.rank:
+        return None
+    try:
+        kept, index = decode_keys(below, layout)
+    except MalformedFile:
+        return None
+    return index if len(kept.keys) == len(below.keys) else None
 
 
 def match_keys(layout: KeyLayout, keys: Iterable[str]) -> Iterator[tuple[int, ...] | None]:

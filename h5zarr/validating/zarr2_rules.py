@@ -99,11 +99,6 @@ def _check_known(node: RawNode) -> Iterator[Result]:
             yield Found(node.path, what, "Readers need the package that has it.")
 
 
-def _check_attributes(node: RawNode) -> Iterator[Result]:
-    if node.attributes is not None and not isinstance(node.attributes, dict):
-        yield Found(node.path, "the attributes are no object", "Write an object, or leave them out.")
-
-
 def _check_paths(node: RawNode) -> Iterator[Result]:
     names = node.path.split("/")[1:] if node.path != "/" else []
     if any(name in ("", ".", "..") or "\\" in name for name in names):
@@ -177,7 +172,6 @@ RULES = (
     _rule("dimension-separator", _METADATA, "the separator, if any, is `.` or `/`", _check_separator),
     _rule("codecs", _METADATA, "filters and compressor have ids, or are null", _check_codecs),
     _rule("known-codecs", "Arrays: Filters", "numcodecs or h5zarr has the codecs", _check_known, _WARNING),
-    _rule("attributes", "Attributes", "the attributes are an object", _check_attributes, arrays=False),
     _rule("paths", "Hierarchies: Logical storage paths", "paths are normal", _check_paths, arrays=False),
     _rule("ascii-keys", "Storage", "keys are ASCII", _check_ascii, _WARNING, arrays=False),
     Rule(
