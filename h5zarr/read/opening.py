@@ -27,7 +27,7 @@ from h5zarr.translating import Options, translate_source
 _SNIFFED_NBYTES = 64
 _REFERENCE_SUFFIXES = (".json", ".json.gz", ".json.zst")
 _REFERENCES_THEMSELVES = 'Give the path or URL of the references instead, that which is "fo" in the storage options.'
-# The kinds of what is told of URLs and names that stand in references: nobody writes any here, and here they can be read.
+# The kinds of what is told of URLs and names in references: nobody writes any here, and here they can be read.
 _OF_REFERENCES = ("secret", URL_KIND, NAME_KIND)
 
 
