@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from h5zarr.selecting import Selection
     from h5zarr.store import open_store
     from h5zarr.translating import Options, Translation, translate
+    from h5zarr.validating.validate import Validation, validate
+    from h5zarr.verifying.verify import Verification, verify
 
 __version__ = "0.1.0"
 __all__ = [
@@ -35,6 +37,8 @@ __all__ = [
     "Selection",
     "SourceChanged",
     "Translation",
+    "Validation",
+    "Verification",
     "__version__",
     "check",
     "index",
@@ -42,6 +46,8 @@ __all__ = [
     "scan",
     "translate",
     "translate_many",
+    "validate",
+    "verify",
 ]
 _HOMES = {
     "CheckReport": "h5zarr.checking.check",
@@ -58,12 +64,16 @@ _HOMES = {
     "Selection": "h5zarr.selecting",
     "SourceChanged": "h5zarr.errors",
     "Translation": "h5zarr.translating",
+    "Validation": "h5zarr.validating.validate",
+    "Verification": "h5zarr.verifying.verify",
     "check": "h5zarr.checking.check",
     "index": "h5zarr.indexing.running",
     "open_store": "h5zarr.store",
     "scan": "h5zarr.scanning",
     "translate": "h5zarr.translating",
     "translate_many": "h5zarr.many",
+    "validate": "h5zarr.validating.validate",
+    "verify": "h5zarr.verifying.verify",
 }
 
 

@@ -29,7 +29,7 @@ from h5zarr.netcdf4.interpret import interpret_file
 from h5zarr.netcdf4.model import Naming
 from h5zarr.netcdf4.names import interpret_names
 from h5zarr.netcdf4.scales import NOT_COORDINATE
-from h5zarr.refs.names import check_readers, check_urls, leave_out_unreadable
+from h5zarr.refs.names import check_readers, check_reserved, check_urls, leave_out_unreadable
 from h5zarr.refs.nz import declare_nz
 from h5zarr.refs.provenance import Provenance, SourceState
 from h5zarr.refs.v2_metadata import NodeV2, encode_v2
@@ -286,8 +286,10 @@ def _fit(hierarchy: Hierarchy, options: Options) -> tuple[Hierarchy, Mapping[str
     readable, problems = leave_out_unreadable(hierarchy)
     problems += check_urls(hierarchy.urls)
     warnings = hierarchy.warnings + check_readers(hierarchy.urls)
+    if options.zarr_format == 3:
+        warnings += check_reserved(readable.nodes)
     if options.nz:
-        readable, against = declare_nz(readable)
+        readable, against = declare_nz(readable, options.zarr_format)
         warnings += against
     nodes: Mapping[str, NodeV2] | None = None
     if options.zarr_format == 2:

@@ -41,6 +41,7 @@ ROOMS = (
     "engine",
     "indexing",
     "verifying",
+    "validating",
     "checking",
     "cli",
     "__main__",

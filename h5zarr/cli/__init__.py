@@ -17,6 +17,7 @@ from h5zarr.cli.index import add_index
 from h5zarr.cli.inspect import add_inspect
 from h5zarr.cli.status import add_status
 from h5zarr.cli.translate import add_translate
+from h5zarr.cli.validate import add_validate
 from h5zarr.cli.verify import add_verify
 
 DESCRIPTION = "Read HDF5 and netCDF files as Zarr, near or far, without copying a byte."
@@ -66,5 +67,6 @@ def build_parser() -> argparse.ArgumentParser:
     add_index(commands)
     add_status(commands)
     add_verify(commands)
+    add_validate(commands)
     add_check(commands)
     return parser

@@ -97,7 +97,7 @@ def verify(arguments: argparse.Namespace) -> int:
         progress.wipe()
     _tell(found, quiet=arguments.quiet)
     if arguments.report:
-        _write_report(arguments.report, found.to_json())
+        write_report(arguments.report, found.to_json())
     return DONE if found.is_right else DONE_WITH_PROBLEMS
 
 
@@ -136,7 +136,8 @@ def _summary(found: Verification) -> str:
     return f"{', '.join(parts)} · {counted(chunks, 'chunk')} compared with {found.library} · {found.seconds:.2f} s"
 
 
-def _write_report(place: str, report: dict[str, Any]) -> None:
+def write_report(place: str, report: dict[str, Any]) -> None:
+    """Write a report as JSON to a path or URL, or say why that cannot be done."""
     from h5zarr.errors import OutputError
     from h5zarr.refs.output import open_output
 

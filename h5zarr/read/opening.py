@@ -19,7 +19,7 @@ from h5zarr.io.span import Span
 from h5zarr.io.url import display_url, find_local_path
 from h5zarr.read.parquet import is_parquet, read_parquet
 from h5zarr.read.sources import Sources, options_for
-from h5zarr.refs.names import URL_KIND
+from h5zarr.refs.names import NAME_KIND, URL_KIND
 from h5zarr.refs.provenance import Provenance
 from h5zarr.refs.reading import References, decode_references, is_references
 from h5zarr.translating import Options, translate_source
@@ -27,8 +27,8 @@ from h5zarr.translating import Options, translate_source
 _SNIFFED_NBYTES = 64
 _REFERENCE_SUFFIXES = (".json", ".json.gz", ".json.zst")
 _REFERENCES_THEMSELVES = 'Give the path or URL of the references instead, that which is "fo" in the storage options.'
-# The kinds of what is told of URLs that stand in references: nobody writes any here, and here they can be read.
-_OF_REFERENCES = ("secret", URL_KIND)
+# The kinds of what is told of URLs and names in references: nobody writes any here, and here they can be read.
+_OF_REFERENCES = ("secret", URL_KIND, NAME_KIND)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

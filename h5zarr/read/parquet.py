@@ -34,14 +34,19 @@ def is_parquet(url: str) -> bool:
 
 def read_parquet(url: str, sources: Sources) -> References:
     """Return the references in the directory at `url`. A file that is not there has no chunks; other failures raise."""
-    path = find_local_path(url)
-    # Absolute: some files are read later, wherever this process or its children then are.
-    directory = _Directory(url if path is None else os.path.abspath(path), sources)
+    directory = open_directory(url, sources)
     shown = display_url(url)
     index = decode_index(directory.read(METADATA), shown)
-    if path is None and index.own is not None:
+    if find_local_path(url) is None and index.own is not None:
         directory = replace(directory, held=directory.load(_wanted_first(index)))
     return decode_parquet(index, directory.load, shown)
+
+
+def open_directory(url: str, sources: Sources) -> ReferenceDirectory:
+    """Return the directory at `url`, of which nothing is read yet."""
+    path = find_local_path(url)
+    # Absolute: some files are read later, wherever this process or its children then are.
+    return ReferenceDirectory(url if path is None else os.path.abspath(path), sources)
 
 
 def _wanted_first(index: ParquetIndex) -> tuple[str, ...]:
@@ -51,7 +56,7 @@ def _wanted_first(index: ParquetIndex) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Directory:
+class ReferenceDirectory:
     """A directory that files are read from. It can be sent to other processes."""
 
     url: str

@@ -16,6 +16,7 @@ from h5zarr.io.quoting import is_rewritten
 from h5zarr.io.url import display_url
 
 URL_KIND = "url"
+NAME_KIND = "name"
 _MOST_NBYTES = 255
 
 
@@ -43,6 +44,13 @@ def _refuse(path: str) -> str:
     if name in ("", ".", ".."):
         return f'zarr does not take "{name}" for a name'
     return ""
+
+
+def check_reserved(paths: Iterable[str]) -> tuple[Problem, ...]:
+    """Return a warning for each name that Zarr version 3 reserves. Readers of today take them all the same."""
+    what = "names that begin with two underscores are reserved by Zarr version 3, and a reader may refuse it"
+    remedy = "Write version 2, if a reader does; or rename it in a copy of the file."
+    return tuple(Problem(path, NAME_KIND, what, remedy) for path in paths if path.rpartition("/")[2].startswith("__"))
 
 
 def check_parquet(arrays: Iterable[str]) -> tuple[Problem, ...]:

@@ -7,31 +7,31 @@ https://github.com/zarr-conventions/nz. Where its text and its JSON schema diffe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from h5zarr.errors import Problem
 from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
+from h5zarr.refs import nz_arrays, nz_declaration, nz_naming
+from h5zarr.refs.nz_declaration import DECLARATION, NZ
+from h5zarr.refs.nz_nodes import nodes_of
+from h5zarr.refs.nz_rule import Against
 
-NZ = "NZ-1.0"
-DECLARATION = {
-    "schema_url": "https://raw.githubusercontent.com/zarr-conventions/nz/refs/tags/v1/schema.json",
-    "spec_url": "https://github.com/zarr-conventions/nz/blob/v1/README.md",
-    "uuid": "d0a980b5-c644-4dcc-85a1-283799a58f40",
-    "name": NZ,
-    "description": "Structural interoperability layer for scientific array conventions on Zarr v3",
-}
+NZ_RULES = (*nz_declaration.RULES, *nz_arrays.RULES, *nz_naming.RULES)
+NOT_VERSION_3 = "the metadata are of Zarr version 2, and the convention is defined for version 3"
 
 
-def declare_nz(hierarchy: Hierarchy) -> tuple[Hierarchy, tuple[Problem, ...]]:
+def declare_nz(hierarchy: Hierarchy, zarr_format: int = 3) -> tuple[Hierarchy, tuple[Problem, ...]]:
     """Return `hierarchy` with NZ declared on every node, and a problem for each thing that breaks a rule of NZ.
 
     Nothing is left out: values read as before, whether or not they are all that NZ asks for.
     """
     nodes = {path: replace(node, attributes=_declare(node)) for path, node in hierarchy.nodes.items()}
-    found = [*_check_dimensions(hierarchy), *(each for item in hierarchy.nodes.items() for each in _check_node(*item))]
-    problems = tuple(Problem(path, "nz", f"{what}, against {NZ}", remedy) for path, what, remedy in found)
-    return replace(hierarchy, nodes=nodes), problems
+    declared = replace(hierarchy, nodes=nodes)
+    against = [Against("/", NOT_VERSION_3, "Write version 3.")] if zarr_format != 3 else []
+    seen = nodes_of(declared)
+    against += [one for rule in NZ_RULES for one in rule.check(seen) if isinstance(one, Against)]
+    return declared, tuple(Problem(one.path, "nz", f"{one.what}, against {NZ}", one.remedy) for one in against)
 
 
 def _declare(node: GroupNode | ArrayNode) -> dict[str, Json]:
@@ -50,38 +50,3 @@ def _conventions(attributes: Mapping[str, Json]) -> str:
     declared = attributes.get("conventions", attributes.get("Conventions"))
     names = re.split(r"[,\s]+", declared.strip()) if isinstance(declared, str) else []
     return " ".join([NZ, *(name for name in names if name and name.upper() != NZ)])
-
-
-def _check_node(path: str, node: GroupNode | ArrayNode) -> Iterator[tuple[str, str, str]]:
-    """Yield path, what is wrong, and what to do, for all that concerns one node alone."""
-    for name, value in node.attributes.items():
-        if "/" in name:
-            yield path, f'the name of attribute "{name}" has a slash', "Rename the attribute."
-        if isinstance(value, list | tuple) and len({_kind(each) for each in value}) > 1:
-            yield path, f'attribute "{name}" mixes values of several types', "Split the attribute."
-    if isinstance(node, GroupNode):
-        return
-    if not isinstance(node.data_type, str):
-        name = node.data_type["name"]
-        yield path, f"the data type {name} is none that is named by a word", "Leave the array out, or do without NZ."
-    if len(node.dimension_names) != len(node.shape) or not all(node.dimension_names):
-        yield path, "not every dimension has a name", "Name the dimensions."
-
-
-def _kind(value: Json) -> str:
-    """Return what a value is in the terms of NZ, for which numbers are of one kind."""
-    return "number" if type(value) in (int, float) else type(value).__name__
-
-
-def _check_dimensions(hierarchy: Hierarchy) -> Iterator[tuple[str, str, str]]:
-    """Yield path, what is wrong, and what to do, for each dimension name that has several lengths in one group."""
-    lengths: dict[tuple[str, str], tuple[int, str]] = {}
-    for path, node in hierarchy.nodes.items():
-        if isinstance(node, GroupNode):
-            continue
-        group = path.rpartition("/")[0]
-        for name, length in zip(node.dimension_names, node.shape, strict=False):
-            first, where = lengths.setdefault((group, name), (length, path))
-            if length != first:
-                what = f'dimension "{name}" has length {length} here and {first} in {where}'
-                yield path, what, "Give one of the two dimensions another name."

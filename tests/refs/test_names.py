@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from h5zarr.refs.names import check_urls
+from h5zarr.refs.names import check_reserved, check_urls
 
 
 def test_chains_and_several_protocols_are_problems() -> None:
@@ -11,3 +11,9 @@ def test_chains_and_several_protocols_are_problems() -> None:
     assert "secret" not in problem.path
     (problem,) = check_urls(("s3://a/b", "file:///c"))
     assert "file, s3" in problem.message
+
+
+def test_names_that_version_3_reserves_are_warned_of() -> None:
+    (warning,) = check_reserved(["/", "/a", "/_b", "/a__b", "/obs/__categories", "/obs/__categories/x"])
+    assert warning.path == "/obs/__categories"
+    assert "reserved" in warning.message
