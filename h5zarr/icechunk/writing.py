@@ -14,11 +14,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from h5zarr.errors import H5ZarrError, OutputError
-from h5zarr.hierarchy import ArrayNode, Hierarchy
+from h5zarr.hierarchy import ArrayNode, Hierarchy, Json
 from h5zarr.icechunk.locations import Located, locate_sources, prefixes_of
 from h5zarr.icechunk.numbers import spell_out
+from h5zarr.icechunk.order import encode_order
 from h5zarr.icechunk.references import set_references
-from h5zarr.icechunk.storage import Place, container_store, find_place, load_icechunk, open_storage
+from h5zarr.icechunk.storage import Place, container_store, find_place, load_icechunk, open_storage, quiet
 from h5zarr.io.reference_url import hide_secrets
 from h5zarr.io.url import display_url
 from h5zarr.refs.chunk_keys import KeyLayout
@@ -50,7 +51,7 @@ def write_icechunk(
     hierarchy, _ = spell_out(hierarchy)
     located = locate_sources(hierarchy, provenance, place.shown)
     writer = _Writer(hierarchy, provenance, place, located, source_options or {})
-    with _quiet(place), _opened(place, storage_options or {}) as repository:
+    with quiet(place), _opened(place, storage_options or {}) as repository:
         return writer.write(repository, branch, message or _message(provenance))
 
 
@@ -89,8 +90,13 @@ class _Writer:
                 # Before the commit: a snapshot without its containers cannot be read.
                 if is_changed:
                     repository.save_config()
-                snapshot: str = session.commit(message, metadata={"h5zarr": self._provenance.to_json()})
+                snapshot: str = session.commit(message, metadata={"h5zarr": self._told()})
         return snapshot
+
+    def _told(self) -> Json:
+        """Return what the snapshot was made of, and the order of its nodes if that is not the one that Icechunk has."""
+        order = encode_order(self._hierarchy.nodes)
+        return {**self._provenance.to_json(), "order": order} if order else self._provenance.to_json()
 
     def _with_containers(self, repository: Any) -> tuple[Any, bool]:
         """Return the repository, allowed to refer to all sources, and whether its configuration had to be changed."""
@@ -228,17 +234,3 @@ def _describe(error: Exception, place: Place) -> OutputError:
     reason = next((line for line in str(error).splitlines() if line.strip(" x|`->")), name).strip(" x|`->")
     remedy = "Give a directory that is new, empty, or a repository that this version of Icechunk opens."
     return OutputError(place.shown, f"Icechunk could not write there: {reason}", remedy=remedy)
-
-
-@contextmanager
-def _quiet(place: Place) -> Iterator[None]:
-    """Keep Icechunk from warning, on standard output, that a local repository has no locks, unless logs are wanted."""
-    icechunk = load_icechunk(place.shown)
-    if place.directory is None or "ICECHUNK_LOG" in os.environ:
-        yield
-        return
-    icechunk.set_logs_filter("error")
-    try:
-        yield
-    finally:
-        icechunk.set_logs_filter(None)
