@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from h5zarr.converting import Conversion, convert
     from h5zarr.encode.options import Inlining
     from h5zarr.errors import H5ZarrError, SourceChanged
     from h5zarr.icechunk.commit import Commit
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Commit",
+    "Conversion",
     "FetchPolicy",
     "H5ZarrError",
     "Inlining",
@@ -29,6 +31,7 @@ __all__ = [
     "SourceChanged",
     "Translation",
     "__version__",
+    "convert",
     "open_store",
     "scan",
     "translate",
@@ -36,6 +39,7 @@ __all__ = [
 ]
 _HOMES = {
     "Commit": "h5zarr.icechunk.commit",
+    "Conversion": "h5zarr.converting",
     "FetchPolicy": "h5zarr.io.fetch_policy",
     "H5ZarrError": "h5zarr.errors",
     "Inlining": "h5zarr.encode.options",
@@ -45,6 +49,7 @@ _HOMES = {
     "Selection": "h5zarr.selecting",
     "SourceChanged": "h5zarr.errors",
     "Translation": "h5zarr.translating",
+    "convert": "h5zarr.converting",
     "open_store": "h5zarr.store",
     "scan": "h5zarr.scanning",
     "translate": "h5zarr.translating",

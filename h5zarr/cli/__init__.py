@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from h5zarr import __version__
 from h5zarr.cli.common import DONE, EXIT_CODES, NOTHING
+from h5zarr.cli.convert import add_convert
 from h5zarr.cli.inspect import add_inspect
 from h5zarr.cli.translate import add_translate
 
@@ -55,5 +56,6 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"h5zarr {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_translate(commands)
+    add_convert(commands)
     add_inspect(commands)
     return parser

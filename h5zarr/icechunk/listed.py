@@ -39,7 +39,8 @@ def join_rows(parts: Sequence[ListedChunks]) -> ListedChunks:
     if len(parts) == 1:
         return parts[0]
     numbers = {url: number for number, url in enumerate(dict.fromkeys(url for part in parts for url in part.urls))}
-    sources, inline, first = [], {}, 0
+    sources, first = [], 0
+    inline: dict[int, bytes] = {}
     for part in parts:
         table = np.array([numbers[url] for url in part.urls] or [0], np.int32)
         sources.append(table[part.source])

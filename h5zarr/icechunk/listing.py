@@ -72,7 +72,9 @@ def _read_manifests(
     names = list(dict.fromkeys(name for each in needed.values() for name in each))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         contents = list(pool.map(lambda name: _read_manifest(name, place, options), names))
-    decoded = {name: decode_manifest(content, f"manifest {name}") for name, content in zip(names, contents, strict=True)}
+    decoded = {
+        name: decode_manifest(content, f"manifest {name}") for name, content in zip(names, contents, strict=True)
+    }
     found = {}
     for path, manifests in needed.items():
         identifier = nodes[path]["id"]

@@ -1,7 +1,8 @@
 """From a snapshot of an Icechunk repository back to a `Hierarchy`, whoever wrote it.
 
-Metadata come out of Icechunk's store as they went in. Where the chunks are, Icechunk 2 tells by itself; for version 1 the
-manifests are read, which are specified. Chunks that the repository holds itself become inline, as far as there is room.
+Metadata come out of Icechunk's store as they went in. Where the chunks are, Icechunk 2 tells by itself; for version 1
+the manifests are read, which are specified. Chunks that the repository holds itself become inline, as far as there is
+room for them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,12 @@ MAIN = "main"
 _MOST_HELD_NBYTES = Inlining().total_nbytes
 _KEYS = {"name": "default", "configuration": {"separator": "/"}}  # Icechunk has no others
 _AT_ONCE = 64
+_UNCHECKED = Problem(
+    "/",
+    "unchecked",
+    "h5zarr did not write this snapshot, and cannot tell whether the files that it refers to have changed since",
+    "The package icechunk compares them when it reads; else translate the files again.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,12 +179,10 @@ class _Reading:
             provenance=self._provenance,
         )
         references = assemble(document)
-        if not self._problems:
-            return references
-        from dataclasses import replace
-
-        problems = (*references.hierarchy.problems, *self._problems)
-        return replace(references, hierarchy=replace(references.hierarchy, problems=problems))
+        found = references.hierarchy
+        unchecked = (_UNCHECKED,) if self._provenance is None and found.urls else ()
+        told = replace(found, problems=(*found.problems, *self._problems), warnings=(*found.warnings, *unchecked))
+        return replace(references, hierarchy=told)
 
     def _run(self, path: str) -> Run:
         """Return where the chunks of an array are that are elsewhere."""

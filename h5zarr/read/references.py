@@ -13,9 +13,11 @@ from h5zarr.io.span import Span
 from h5zarr.io.url import display_url, find_local_path
 from h5zarr.read.parquet import is_parquet, read_parquet
 from h5zarr.read.sources import Sources, options_for
+from h5zarr.refs.compression import peek
 from h5zarr.refs.reading import References, decode_references, is_references
 
 _SNIFFED_NBYTES = 64
+_PEEKED_NBYTES = 1 << 18  # of a file compressed by zstd, nothing is known before a block of 128 KiB
 _SUFFIXES = (".json", ".json.gz", ".json.zst")
 _REFERENCES_THEMSELVES = 'Give the path or URL of the references instead, that which is "fo" in the storage options.'
 
@@ -39,7 +41,7 @@ def find_references(url: str, sources: Sources, at: str | None = None) -> tuple[
         return snapshot.references, replace(sources, storage_options=told)
     if at is not None:
         what = f"{display_url(url)}: only an Icechunk repository has branches, tags and snapshots"
-        raise Unsupported(what, remedy="Do without `at`.")
+        raise Unsupported(what, remedy="Do without --at.")
     if is_parquet(url):
         return read_parquet(url, sources), sources
     links = split_chain(url)
@@ -49,6 +51,21 @@ def find_references(url: str, sources: Sources, at: str | None = None) -> tuple[
         sources.keep(reader)
         return decode_references(reader.read_whole(), display_url(url)), sources
     return None
+
+
+def are_references(url: str) -> bool:
+    """Return whether references seem to be at `url`, by its name, or by the first bytes of a local file."""
+    path = find_local_path(url)
+    if is_icechunk(url) or is_parquet(url):
+        return True
+    if path is None:
+        links = split_chain(url)
+        return split_query(links[find_named(links)])[0].endswith(_SUFFIXES)
+    try:
+        with open(path, "rb") as file:
+            return peek(file.read(_PEEKED_NBYTES), 1) == b"{"
+    except OSError:
+        return False
 
 
 def decode_source(source: Source, url: str) -> References | None:
