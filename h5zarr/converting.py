@@ -125,7 +125,10 @@ def convert(
 
 def _check_places(source: str, out: str) -> None:
     """Raise OutputError where both are the same repository; files and directories are compared elsewhere."""
-    if is_icechunk(source) and is_icechunk(out) and find_place(source) == find_place(out):
+    if not (is_icechunk(source) and is_icechunk(out)):
+        return
+    one, other = find_place(source), find_place(out)
+    if (one.directory, one.bucket, one.prefix) == (other.directory, other.bucket, other.prefix):
         what = "this is the repository that is read"
         raise OutputError(display_url(out), what, remedy="Give another place for the output.")
 

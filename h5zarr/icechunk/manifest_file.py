@@ -54,7 +54,7 @@ def _decode_array(tables: _Tables, array: Places) -> ListedChunks:
     if ((inline > 0).astype(int) + (chunk > 0) + (location > 0) != 1).any():
         raise MalformedFile(f"{tables.name} has chunks of which it does not say where they are")
     kind = np.select([inline > 0, chunk > 0], [INLINE, NATIVE], VIRTUAL).astype(np.uint8)
-    urls, source = number_locations([text.decode() for text in tables.vectors(location[location > 0])])
+    urls, source = number_locations(tables.texts(location[location > 0]))
     sources = np.zeros(len(rows), np.int32)
     sources[location > 0] = source
     held = np.flatnonzero(inline > 0)
@@ -152,6 +152,13 @@ class _Tables:
         at = self.follow(fields)
         counts = self.integers(at, 4)
         return [self.bytes_at(start + 4, count) for start, count in zip(at.tolist(), counts.tolist(), strict=True)]
+
+    def texts(self, fields: Places) -> list[str]:
+        """Return the texts in some fields."""
+        try:
+            return [content.decode() for content in self.vectors(fields)]
+        except UnicodeDecodeError:
+            raise MalformedFile(f"{self.name} has a location that is no UTF-8") from None
 
     def bytes_at(self, start: int, count: int) -> bytes:
         if start <= 0 or start + count > self.nbytes:

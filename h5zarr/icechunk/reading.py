@@ -21,10 +21,10 @@ import numpy as np
 from h5zarr.encode.options import Inlining
 from h5zarr.errors import H5ZarrError, MalformedFile, OutputError, Problem, SourceError, SourceGone
 from h5zarr.hierarchy import Json
+from h5zarr.icechunk.extras import restore_nodes
 from h5zarr.icechunk.listed import INLINE, NATIVE, VIRTUAL, ListedChunks
 from h5zarr.icechunk.listing import list_chunks
 from h5zarr.icechunk.locations import find_location, restore_url
-from h5zarr.icechunk.order import restore_order
 from h5zarr.icechunk.storage import Place, find_place, open_to_read, options_of_containers, quiet
 from h5zarr.refs.chunk_entries import Run
 from h5zarr.refs.chunk_keys import KeyLayout
@@ -79,8 +79,7 @@ def _read(place: Place, options: Mapping[str, Any], at: str) -> Snapshot:
         nodes: dict[str, Json] = sync(_read_nodes(session.store))
         arrays = [path for path, metadata in nodes.items() if metadata.get("node_type") == "array"]
         listed = list_chunks(repository, session, arrays, place, options)
-        given = {path: nodes[path] for path in restore_order(nodes, (told or {}).get("order"))}
-        reading = _Reading(given, listed, provenance)
+        reading = _Reading(restore_nodes(nodes, told), listed, provenance)
         sync(reading.hold(session.store))
         return Snapshot(references=reading.finish(), source_options=options_of_containers(repository.config))
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from h5zarr.errors import H5ZarrError, OutputError
 from h5zarr.hierarchy import ArrayNode, Hierarchy, Json
+from h5zarr.icechunk.extras import encode_extras
 from h5zarr.icechunk.locations import Located, locate_sources, prefixes_of
-from h5zarr.icechunk.numbers import spell_out
-from h5zarr.icechunk.order import encode_order
+from h5zarr.icechunk.numbers import find_odd, spell_out
 from h5zarr.icechunk.references import set_references
 from h5zarr.icechunk.storage import Place, container_store, find_place, load_icechunk, open_storage, quiet
 from h5zarr.io.reference_url import hide_secrets
@@ -48,9 +48,11 @@ def write_icechunk(
     is what it was.
     """
     place = find_place(url)
+    words = find_odd(hierarchy)
     hierarchy, _ = spell_out(hierarchy)
     located = locate_sources(hierarchy, provenance, place.shown)
-    writer = _Writer(hierarchy, provenance, place, located, source_options or {})
+    told = {**provenance.to_json(), **encode_extras(hierarchy.nodes, words)}
+    writer = _Writer(hierarchy, told, place, located, source_options or {})
     with quiet(place), _opened(place, storage_options or {}) as repository:
         return writer.write(repository, branch, message or _message(provenance))
 
@@ -62,18 +64,18 @@ def _message(provenance: Provenance) -> str:
 
 
 class _Writer:
-    """What is to be written. `place` is where, for errors."""
+    """What is to be written, and what the snapshot tells of itself. `place` is where, for errors."""
 
     def __init__(
         self,
         hierarchy: Hierarchy,
-        provenance: Provenance,
+        told: Json,
         place: Place,
         located: Mapping[int, Located],
         source_options: Mapping[str, Any],
     ) -> None:
         self._hierarchy = hierarchy
-        self._provenance = provenance
+        self._told = told
         self._place = place
         self._located = located
         self._source_options = source_options
@@ -90,13 +92,8 @@ class _Writer:
                 # Before the commit: a snapshot without its containers cannot be read.
                 if is_changed:
                     repository.save_config()
-                snapshot: str = session.commit(message, metadata={"h5zarr": self._told()})
+                snapshot: str = session.commit(message, metadata={"h5zarr": self._told})
         return snapshot
-
-    def _told(self) -> Json:
-        """Return what the snapshot was made of, and the order of its nodes if that is not the one that Icechunk has."""
-        order = encode_order(self._hierarchy.nodes)
-        return {**self._provenance.to_json(), "order": order} if order else self._provenance.to_json()
 
     def _with_containers(self, repository: Any) -> tuple[Any, bool]:
         """Return the repository, allowed to refer to all sources, and whether its configuration had to be changed."""
