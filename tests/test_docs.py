@@ -124,7 +124,7 @@ def commands(page: Path) -> Iterator[list[str]]:
 def test_commands_parse(page: Path) -> None:
     for arguments in commands(page):
         if "--help" in arguments or arguments == [arguments[0]]:
-            assert arguments[0] in {"translate", "inspect"}
+            assert arguments[0] in {"translate", "convert", "inspect"}
             continue
         try:
             build_parser().parse_args(arguments)
@@ -146,6 +146,11 @@ def options_of(command: str) -> set[str]:
 @pytest.mark.parametrize("option", sorted(options_of("translate")))
 def test_every_option_of_translate_is_in_getting_started(option: str) -> None:
     assert re.search(rf"`[^`]*{option}\b", (DOCS / "getting-started.md").read_text())
+
+
+@pytest.mark.parametrize("option", sorted(options_of("convert") - options_of("translate")))
+def test_every_option_that_only_convert_has_is_among_the_containers(option: str) -> None:
+    assert option in (DOCS / "containers.md").read_text()
 
 
 # --- links
