@@ -17,6 +17,7 @@ import zarr
 
 import h5zarr
 from h5zarr.converting import FillValueWanted, convert
+from h5zarr.engine.values import open_values
 from h5zarr.errors import H5ZarrError, MalformedFile, OutputError, Unsupported
 from h5zarr.hierarchy import ArrayNode
 from h5zarr.read.opening import open_hierarchy
@@ -87,28 +88,28 @@ def check_same_bytes(path: Path, directory: Path) -> None:
 def check_values(path: Path, directory: Path) -> None:
     """Check that all containers of one file, of both versions, show the same values."""
     first = translated(path, directory / "first.json")
-    expected = open_values(str(first))
+    expected = read_values(str(first))
     for name, out in containers(directory).items():
         convert(first, out)
-        assert_same_values(open_values(out), expected, name)
+        assert_same_values(read_values(out), expected, name)
     for out in (directory / "v2.json", directory / "v2.parquet"):
         left_out = {problem.path for problem in convert(first, out, zarr_format=2).problems}
         convert(out, directory / "back.json")
         kept = {name: values for name, values in expected.items() if name not in left_out}
-        assert_same_values(open_values(str(directory / "back.json")), kept, out.name)
+        assert_same_values(read_values(str(directory / "back.json")), kept, out.name)
 
 
-def open_values(url: str) -> dict[str, Any]:
-    """Return the values of all arrays by path, as zarr reads them; the text of the error where it cannot."""
-    store = h5zarr.open_store(url)
-    found = {}
-    for path, node in store._opened.hierarchy.nodes.items():
+def read_values(url: str) -> dict[str, Any]:
+    """Return the values of all arrays by path, as the engine reads them; the kind of the error where it cannot."""
+    opened = open_hierarchy(url)
+    found: dict[str, Any] = {}
+    for path, node in opened.hierarchy.nodes.items():
         if isinstance(node, ArrayNode) and np.prod(node.shape) <= _MOST_VALUES:
             try:
-                found[path] = np.asarray(zarr.open_array(store, path=path[1:], mode="r")[...])
-            except Exception as error:
-                found[path] = type(error).__name__
-    store.close()
+                found[path] = open_values(opened, path)[(slice(None),) * len(node.shape)]
+            except H5ZarrError as error:
+                found[path] = error.kind
+    opened.close()
     return found
 
 
