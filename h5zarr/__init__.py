@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from h5zarr.checking.check import CheckReport, check
+    from h5zarr.converting import Conversion, convert
     from h5zarr.encode.options import Inlining
     from h5zarr.errors import H5ZarrError, SourceChanged
     from h5zarr.icechunk.commit import Commit
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckReport",
     "Commit",
+    "Conversion",
     "FetchPolicy",
     "H5ZarrError",
     "IndexJob",
@@ -41,6 +43,7 @@ __all__ = [
     "Verification",
     "__version__",
     "check",
+    "convert",
     "index",
     "open_store",
     "scan",
@@ -52,6 +55,7 @@ __all__ = [
 _HOMES = {
     "CheckReport": "h5zarr.checking.check",
     "Commit": "h5zarr.icechunk.commit",
+    "Conversion": "h5zarr.converting",
     "FetchPolicy": "h5zarr.io.fetch_policy",
     "H5ZarrError": "h5zarr.errors",
     "IndexJob": "h5zarr.indexing.running",
@@ -68,6 +72,7 @@ _HOMES = {
     "Verification": "h5zarr.verifying.verify",
     "check": "h5zarr.checking.check",
     "index": "h5zarr.indexing.running",
+    "convert": "h5zarr.converting",
     "open_store": "h5zarr.store",
     "scan": "h5zarr.scanning",
     "translate": "h5zarr.translating",

@@ -47,8 +47,9 @@ def fit_container(content: Content, out: str | os.PathLike[str]) -> Content:
     """Return what the container at `out` can hold; the rest is among the problems and warnings of the hierarchy."""
     hierarchy = content.hierarchy
     if is_icechunk(out):
-        hierarchy, warnings = spell_out(hierarchy)
-        return replace(content, hierarchy=replace(hierarchy, warnings=hierarchy.warnings + warnings))
+        _, warnings = spell_out(hierarchy)  # which the writer does, and tells how to undo it
+        new = tuple(warning for warning in warnings if warning not in hierarchy.warnings)
+        return replace(content, hierarchy=replace(hierarchy, warnings=hierarchy.warnings + new))
     if not is_directory_output(out):
         return content
     arrays = {path: node for path, node in hierarchy.nodes.items() if isinstance(node, ArrayNode)}

@@ -31,15 +31,16 @@ def open_store(
     storage_options: Mapping[str, Any] | None = None,
     policy: FetchPolicy | None = None,
     verify: bool = True,
+    at: str | None = None,
 ) -> HierarchyStore:
-    """Return a read-only Zarr store over a reference file, or over an HDF5 or netCDF file, which is scanned now.
+    """Return a read-only Zarr store over references, or over an HDF5 or netCDF file, which is scanned now.
 
     `url` is a path or any fsspec URL. `storage_options` are for its file system and for those of the files that are
     referred to; `{"s3": {...}, "https": {...}}` where they need different ones. `policy` describes the network. With
-    `verify`, a file that is not the one that was recorded raises `SourceChanged` at the first read from it. What the
-    store leaves out is named in a `ProblemWarning`.
+    `verify`, a file that is not the one that was recorded raises `SourceChanged` at the first read from it. `at` is
+    the branch, tag or snapshot of an Icechunk repository. What the store leaves out is named in a `ProblemWarning`.
     """
-    opened = open_hierarchy(url, storage_options=storage_options, policy=policy, verify=verify)
+    opened = open_hierarchy(url, storage_options=storage_options, policy=policy, verify=verify, at=at)
     opened.warn(stacklevel=2)
     return HierarchyStore(opened)
 

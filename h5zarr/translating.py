@@ -278,11 +278,14 @@ def _encode(
     encoded: Encoded = {}
     for number, step in encoding.steps.items():
         encoded |= run_on(number, step)
-    return _fit(encoding.finish(encoded), options)
+    return fit_format(encoding.finish(encoded), options)
 
 
-def _fit(hierarchy: Hierarchy, options: Options) -> tuple[Hierarchy, Mapping[str, NodeV2] | None]:
-    """Return the hierarchy without what the chosen format cannot hold, which is then among its problems."""
+def fit_format(hierarchy: Hierarchy, options: Options) -> tuple[Hierarchy, Mapping[str, NodeV2] | None]:
+    """Return the hierarchy without what the chosen version of Zarr cannot hold, which is then among its problems.
+
+    For version 2 also its nodes as that has them.
+    """
     readable, problems = leave_out_unreadable(hierarchy)
     problems += check_urls(hierarchy.urls)
     warnings = hierarchy.warnings + check_readers(hierarchy.urls)

@@ -177,6 +177,11 @@ def test_the_columns_of_the_catalog_are_those_that_it_has() -> None:
     assert found[len(catalog.SCHEMA.names) :] == [str(status) for status in Status]
 
 
+@pytest.mark.parametrize("option", sorted(options_of("convert") - options_of("translate")))
+def test_every_option_that_only_convert_has_is_among_the_containers(option: str) -> None:
+    assert option in (DOCS / "containers.md").read_text()
+
+
 # --- links
 
 

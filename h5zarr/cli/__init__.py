@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from h5zarr import __version__
 from h5zarr.cli.check import add_check
 from h5zarr.cli.common import DONE, EXIT_CODES, NOTHING
+from h5zarr.cli.convert import add_convert
 from h5zarr.cli.index import add_index
 from h5zarr.cli.inspect import add_inspect
 from h5zarr.cli.status import add_status
@@ -63,6 +64,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"h5zarr {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_translate(commands)
+    add_convert(commands)
     add_inspect(commands)
     add_index(commands)
     add_status(commands)

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from h5zarr.errors import H5ZarrError, OutputError
+
 if TYPE_CHECKING:
     from h5zarr.io.policy import ReadPolicy
 
@@ -52,6 +54,7 @@ def source_options(url: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the storage options for `url` that the user chose."""
     from h5zarr.io.anonymous import anonymous_options
 
+    url = url.removeprefix("icechunk+")
     return {**(anonymous_options(url) if arguments.anon else {}), **dict(arguments.storage_option)}
 
 
@@ -73,6 +76,16 @@ def complain(url: str, message: str, remedy: str = "") -> int:
     message = message.removeprefix(f"{shown}:").strip()
     tell([f"h5zarr: {readable(shown)}: {readable(message)}", *([f"  {readable(remedy)}"] if remedy else [])])
     return NOTHING
+
+
+def complain_of_source(url: str, error: H5ZarrError) -> int:
+    """Write why a file cannot be read to stderr, and return the exit code: it may be references to one."""
+    from h5zarr.read.references import are_references
+
+    if not isinstance(error, OutputError) and are_references(url):
+        remedy = 'Open them with engine="h5zarr" of xarray, or write them into another container with h5zarr convert.'
+        return complain(url, "these are references, and not the file that they refer to", remedy)
+    return complain(url, str(error), error.remedy)
 
 
 def tell(lines: Iterable[str]) -> None:

@@ -13,6 +13,7 @@ from h5zarr.cli.common import (
     EXIT_CODES,
     add_storage_options,
     complain,
+    complain_of_source,
     source_options,
     source_policy,
     write_lines,
@@ -83,7 +84,7 @@ def inspect(arguments: argparse.Namespace) -> int:
             file = scan_any(source)
             nbytes, log = source.nbytes, source.log
     except H5ZarrError as error:
-        return complain(arguments.url, str(error), error.remedy)
+        return complain_of_source(arguments.url, error)
     if isinstance(file, ClassicFile):
         problems = find_problems(file)
         is_shown = _show_classic(arguments, file, problems, log)

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from h5zarr.cli.common import (
     DONE,
     DONE_WITH_PROBLEMS,
     EXIT_CODES,
     add_storage_options,
-    complain,
+    complain_of_source,
     source_options,
     source_policy,
-    storage_option,
     tell,
 )
+from h5zarr.cli.outputs import add_output_options, add_report_options, check_report, chosen_commit, write_report
 
 if TYPE_CHECKING:
-    from h5zarr.icechunk.commit import Commit
     from h5zarr.translating import Options
 
 HELP = """\
@@ -81,8 +79,7 @@ def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     _add_form(parser.add_argument_group("how"))
     reading = parser.add_argument_group("reading and reporting")
     add_storage_options(reading)
-    reading.add_argument("--report", metavar="FILE", help="write what happened, as JSON; - is standard output")
-    reading.add_argument("--quiet", action="store_true", help="say nothing but problems")
+    add_report_options(reading)
     parser.set_defaults(command=translate)
 
 
@@ -106,16 +103,7 @@ def _add_form(form: argparse._ArgumentGroup) -> None:
     form.add_argument(
         "--max-inline-bytes", type=_nbytes, metavar="N", help="all inlined arrays together (default 64 MiB)"
     )
-    form.add_argument(
-        "--output-option",
-        action="append",
-        default=[],
-        type=storage_option,
-        metavar="KEY=VALUE",
-        help="as --storage-option, for OUT",
-    )
-    form.add_argument("--branch", help="the branch of an Icechunk repository, made if it is not there (default main)")
-    form.add_argument("--message", help="what to say of the snapshot in an Icechunk repository")
+    add_output_options(form)
 
 
 def translate(arguments: argparse.Namespace) -> int:
@@ -128,7 +116,7 @@ def translate(arguments: argparse.Namespace) -> int:
 
     source = arguments.source
     try:
-        _check_report(arguments)
+        check_report(arguments)
         with Progress(source, is_shown=not arguments.quiet and sys.stderr.isatty()) as progress:
             done = run(
                 source,
@@ -137,49 +125,17 @@ def translate(arguments: argparse.Namespace) -> int:
                 output_options=dict(arguments.output_option),
                 policy=source_policy(arguments),
                 options=_options(arguments),
-                commit=_commit(arguments),
+                commit=chosen_commit(arguments),
                 on_open=progress.watch,
             )
     except H5ZarrError as error:
         if isinstance(error, ProblemsFound):
             tell(problem_lines(source, error.problems))
-        _write_report(arguments, describe_failure(source, error))
-        return complain(source, str(error), error.remedy)
-    _write_report(arguments, describe_translation(source, done))
+        write_report(arguments, describe_failure(source, error))
+        return complain_of_source(source, error)
+    write_report(arguments, describe_translation(source, done))
     tell(report_lines(source, done, quiet=arguments.quiet))
     return DONE_WITH_PROBLEMS if done.problems else DONE
-
-
-def _check_report(arguments: argparse.Namespace) -> None:
-    """Raise where the report would stand in the place of what is read or written."""
-    from h5zarr.errors import OutputError
-    from h5zarr.io.url import display_url
-    from h5zarr.refs.output import check_output
-
-    if not arguments.report:
-        return
-    place = arguments.report
-    arguments.report = None  # until it is known to be harmless
-    check_output(place, arguments.source)
-    if place == arguments.out:
-        raise OutputError(
-            display_url(place), "references and report cannot both be written there", remedy="Give two names."
-        )
-    arguments.report = place
-
-
-def _write_report(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
-    """Write the report, where one is asked for; a job that failed leaves one too, not that of the day before."""
-    from h5zarr.errors import OutputError
-    from h5zarr.refs.output import open_output
-
-    if not arguments.report:
-        return
-    try:
-        with open_output(arguments.report) as sink:
-            sink.write(json.dumps(report, indent=2).encode() + b"\n")
-    except OutputError as error:
-        complain(arguments.report, str(error), error.remedy)
 
 
 def _options(arguments: argparse.Namespace) -> Options:
@@ -202,14 +158,6 @@ def _options(arguments: argparse.Namespace) -> Options:
         nz=arguments.nz,
         strict=arguments.strict,
     )
-
-
-def _commit(arguments: argparse.Namespace) -> Commit | None:
-    from h5zarr.icechunk.commit import Commit
-
-    if arguments.branch is None and arguments.message is None:
-        return None
-    return Commit(branch=arguments.branch or Commit().branch, message=arguments.message)
 
 
 def _chunk_nbytes(text: str) -> int:

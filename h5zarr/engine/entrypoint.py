@@ -31,7 +31,8 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
     """Opens reference files, and HDF5 and netCDF files, which are scanned on the spot; local or at any fsspec URL.
 
     `storage_options` are for their file systems; `policy`, an `h5zarr.FetchPolicy`, describes the network; with
-    `verify`, a source that is not the one that was translated raises `h5zarr.SourceChanged` when it is first read.
+    `verify`, a source that is not the one that was translated raises `h5zarr.SourceChanged` when it is first read;
+    `at` is the branch, tag or snapshot of an Icechunk repository.
     What cannot be shown is left out, and named in a `ProblemWarning` of `h5zarr.errors`.
     """
 
@@ -39,7 +40,7 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
     supports_groups = True
     open_dataset_parameters = (
         *("filename_or_obj", "mask_and_scale", "decode_times", "concat_characters", "decode_coords"),
-        *("drop_variables", "use_cftime", "decode_timedelta", "group", "storage_options", "policy", "verify"),
+        *("drop_variables", "use_cftime", "decode_timedelta", "group", "storage_options", "policy", "verify", "at"),
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -72,8 +73,9 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         storage_options: Mapping[str, Any] | None = None,
         policy: FetchPolicy | None = None,
         verify: bool = True,
+        at: str | None = None,
     ) -> Dataset:
-        opened = _open(filename_or_obj, storage_options, policy, verify)
+        opened = _open(filename_or_obj, storage_options, policy, verify, at)
         decoding = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -93,9 +95,10 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         storage_options: Mapping[str, Any] | None = None,
         policy: FetchPolicy | None = None,
         verify: bool = True,
+        at: str | None = None,
         **decoding: Any,
     ) -> dict[str, Dataset]:
-        opened = _open(filename_or_obj, storage_options, policy, verify)
+        opened = _open(filename_or_obj, storage_options, policy, verify, at)
         top = "/" + (group or "").strip("/")
         inside = top.rstrip("/") + "/"
         found: dict[str, Dataset] = {}
@@ -114,21 +117,24 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         storage_options: Mapping[str, Any] | None = None,
         policy: FetchPolicy | None = None,
         verify: bool = True,
+        at: str | None = None,
         **options: Any,
     ) -> DataTree:
         from xarray import DataTree
 
-        opened = _open(filename_or_obj, storage_options, policy, verify)
+        opened = _open(filename_or_obj, storage_options, policy, verify, at)
         tree = DataTree.from_dict(self.open_groups_as_dict(opened, **options))
         return tree
 
 
-def _open(place: Any, storage_options: Mapping[str, Any] | None, policy: FetchPolicy | None, verify: bool) -> Opened:
+def _open(
+    place: Any, storage_options: Mapping[str, Any] | None, policy: FetchPolicy | None, verify: bool, at: str | None
+) -> Opened:
     if isinstance(place, Opened):
         return place
     if not isinstance(place, str | os.PathLike):
         raise TypeError(f'engine="h5zarr" opens paths and URLs, and not {type(place).__name__}')
-    opened = open_hierarchy(place, storage_options=storage_options, policy=policy, verify=verify)
+    opened = open_hierarchy(place, storage_options=storage_options, policy=policy, verify=verify, at=at)
     # At the line that calls xarray. A fill value that Zarr cannot have is in the record, and so it is there.
     opened.warn(stacklevel=4, but=(FILL_VALUE_KIND,))
     return opened

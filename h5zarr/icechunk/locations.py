@@ -107,6 +107,22 @@ def _locate(url: str) -> tuple[str, str]:
     return host + (name if grammar_of(url).is_quoted else _escape(name)), f"{host}/"
 
 
+def restore_url(location: str) -> str:
+    """Return a location as h5zarr writes URLs: a path for a local file, and names in buckets without escapes."""
+    protocol = protocol_of(location)
+    if protocol != "file" and protocol not in _BUCKETS:
+        return location
+    from urllib.parse import unquote  # needed by few, and start-up time is paid by all
+
+    plain = unquote(location, errors="surrogateescape")
+    return plain.removeprefix("file://") if protocol == "file" else plain
+
+
+def find_location(url: str) -> str | None:
+    """Return the location of a URL; None where Icechunk cannot refer to it."""
+    return None if _refuse(url) else _locate(url)[0]
+
+
 def _is_text(url: str) -> bool:
     try:
         url.encode()

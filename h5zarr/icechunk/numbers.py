@@ -30,6 +30,32 @@ def spell_out(hierarchy: Hierarchy) -> tuple[Hierarchy, tuple[Problem, ...]]:
     return replace(hierarchy, nodes=nodes), tuple(warnings)
 
 
+def find_odd(hierarchy: Hierarchy) -> dict[str, list[str]]:
+    """Return the names of attributes with numbers that JSON has no word for, by the path of their node."""
+    odd = {
+        path: [name for name, value in node.attributes.items() if not _is_json(value)]
+        for path, node in hierarchy.nodes.items()
+    }
+    return {path: names for path, names in odd.items() if names}
+
+
+def read_words(attributes: Mapping[str, Json], names: Json) -> dict[str, Json]:
+    """Return attributes with the words in those that are named as numbers again."""
+    known = set(map(str, names)) if isinstance(names, list) else set()
+    return {name: _numbered(value) if name in known else value for name, value in attributes.items()}
+
+
+def _numbered(value: Json) -> Json:
+    match value:
+        case "NaN" | "Infinity" | "-Infinity":
+            return float(value)
+        case list():
+            return [_numbered(one) for one in value]
+        case Mapping():
+            return {name: _numbered(one) for name, one in value.items()}
+    return value
+
+
 def _is_json(value: Json) -> bool:
     """Return whether JSON has a word for each number in `value`."""
     match value:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,7 @@ _NAMES = {
 _OPTIONS = frozenset(_NAMES.values())
 _LOGS, _NO_LOGS = "ICECHUNK_LOG", "ICECHUNK_NO_LOGS"
 _SILENT: list[bool] = []  # has an element when it was imported so
+_OF_FSSPEC = ("anon", "key", "secret", "token", "endpoint_url", "requester_pays")
 _OF_CONTAINERS = ("region", "endpoint_url", "allow_http", "anonymous", "force_path_style", "requester_pays")
 
 
@@ -109,6 +111,34 @@ def open_storage(place: Place, storage_options: Mapping[str, Any], directory: st
     return icechunk.s3_storage(bucket=place.bucket, prefix=place.prefix or None, **options)
 
 
+def open_to_read(place: Place, storage_options: Mapping[str, Any]) -> Any:
+    """Return Icechunk's storage at a place. Options that are only for the files that are referred to are left out."""
+    known = {name: value for name, value in _options_of(storage_options).items() if name in _OPTIONS}
+    return open_storage(place, {} if place.directory is not None else known)
+
+
+@contextmanager
+def quiet(place: Place) -> Iterator[None]:
+    """Keep Icechunk from warning, on standard output, that a local repository has no locks, unless logs are wanted."""
+    icechunk = load_icechunk(place.shown)
+    if place.directory is None or is_silent() or "ICECHUNK_LOG" in os.environ:
+        yield
+        return
+    icechunk.set_logs_filter("error")
+    try:
+        yield
+    finally:
+        icechunk.set_logs_filter(None)
+
+
+def fsspec_options(storage_options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options in fsspec's words, for the files of a repository: what is said in Icechunk's is translated."""
+    options = _options_of(storage_options)
+    names = {theirs: ours for ours, theirs in _NAMES.items() if ours in _OF_FSSPEC}
+    found = {names[name]: value for name, value in options.items() if name in names}
+    return {**found, "client_kwargs": {"region_name": options["region"]}} if "region" in options else found
+
+
 def _check_options(place: Place, storage_options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options in Icechunk's words. Raises OutputError for those that it has none for."""
     options = _options_of(storage_options)
@@ -145,3 +175,14 @@ def container_store(prefix: str, source_options: Mapping[str, Any]) -> Any:
         options = {name: value for name, value in _options_of(source_options).items() if name in _OF_CONTAINERS}
         return icechunk.s3_store(**options, s3_compatible="endpoint_url" in options)
     return icechunk.http_store({"allow_http": "true"} if prefix.startswith("http://") else {})
+
+
+def options_of_containers(config: Any) -> dict[str, Any]:
+    """Return how the files that are referred to are reached on S3, in fsspec's words, if all containers agree on it."""
+    found = []
+    for prefix, container in (config.virtual_chunk_containers or {}).items():
+        told = getattr(container.store, "_0", None)
+        if prefix.startswith("s3://"):
+            known = {name: getattr(told, name, None) for name in ("endpoint_url", "region", "anonymous")}
+            found.append(fsspec_options({name: value for name, value in known.items() if value}))
+    return found[0] if found and all(one == found[0] for one in found) else {}

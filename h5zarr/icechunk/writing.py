@@ -14,12 +14,13 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from h5zarr.errors import H5ZarrError, OutputError
-from h5zarr.hierarchy import ArrayNode, Hierarchy
+from h5zarr.hierarchy import ArrayNode, Hierarchy, Json
+from h5zarr.icechunk.extras import encode_extras
 from h5zarr.icechunk.locations import Located, locate_sources, prefixes_of
 from h5zarr.icechunk.manifests import lay_out
-from h5zarr.icechunk.numbers import spell_out
+from h5zarr.icechunk.numbers import find_odd, spell_out
 from h5zarr.icechunk.references import set_references
-from h5zarr.icechunk.storage import Place, container_store, find_place, is_silent, load_icechunk, open_storage
+from h5zarr.icechunk.storage import Place, container_store, find_place, load_icechunk, open_storage, quiet
 from h5zarr.io.reference_url import hide_secrets
 from h5zarr.io.url import display_url
 from h5zarr.refs.chunk_keys import KeyLayout
@@ -48,10 +49,12 @@ def write_icechunk(
     is what it was.
     """
     place = find_place(url)
+    words = find_odd(hierarchy)
     hierarchy, _ = spell_out(hierarchy)
     located = locate_sources(hierarchy, provenance, place.shown)
-    writer = _Writer(hierarchy, provenance, place, located, source_options or {})
-    with _quiet(place), _opened(place, storage_options or {}) as repository:
+    told = {**provenance.to_json(), **encode_extras(hierarchy.nodes, words)}
+    writer = _Writer(hierarchy, told, place, located, source_options or {})
+    with quiet(place), _opened(place, storage_options or {}) as repository:
         return writer.write(repository, branch, message or _message(provenance))
 
 
@@ -62,18 +65,18 @@ def _message(provenance: Provenance) -> str:
 
 
 class _Writer:
-    """What is to be written. `place` is where, for errors."""
+    """What is to be written, and what the snapshot tells of itself. `place` is where, for errors."""
 
     def __init__(
         self,
         hierarchy: Hierarchy,
-        provenance: Provenance,
+        told: Json,
         place: Place,
         located: Mapping[int, Located],
         source_options: Mapping[str, Any],
     ) -> None:
         self._hierarchy = hierarchy
-        self._provenance = provenance
+        self._told = told
         self._place = place
         self._located = located
         self._source_options = source_options
@@ -90,7 +93,7 @@ class _Writer:
                 # Before the commit: a snapshot without its containers cannot be read.
                 if is_changed:
                     repository.save_config()
-                snapshot: str = session.commit(message, metadata={"h5zarr": self._provenance.to_json()})
+                snapshot: str = session.commit(message, metadata={"h5zarr": self._told})
         return snapshot
 
     def _with_containers(self, repository: Any) -> tuple[Any, bool]:
@@ -234,17 +237,3 @@ def _describe(error: Exception, place: Place) -> OutputError:
     reason = next((line for line in str(error).splitlines() if line.strip(" x|`->")), name).strip(" x|`->")
     remedy = "Give a directory that is new, empty, or a repository that this version of Icechunk opens."
     return OutputError(place.shown, f"Icechunk could not write there: {reason}", remedy=remedy)
-
-
-@contextmanager
-def _quiet(place: Place) -> Iterator[None]:
-    """Keep Icechunk from warning, on standard output, that a local repository has no locks, unless logs are wanted."""
-    icechunk = load_icechunk(place.shown)
-    if place.directory is None or is_silent() or "ICECHUNK_LOG" in os.environ:
-        yield
-        return
-    icechunk.set_logs_filter("error")
-    try:
-        yield
-    finally:
-        icechunk.set_logs_filter(None)

@@ -11,22 +11,16 @@ from warnings import warn
 from h5zarr.errors import MalformedFile, ProblemWarning, Unsupported
 from h5zarr.hierarchy import Hierarchy
 from h5zarr.io.fetch_policy import FetchPolicy
-from h5zarr.io.grammar import find_named, split_chain, split_query
-from h5zarr.io.ranges import open_ranges
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Identity, Source, open_source
-from h5zarr.io.span import Span
 from h5zarr.io.url import display_url, find_local_path
-from h5zarr.read.parquet import is_parquet, read_parquet
+from h5zarr.read.references import decode_source, find_references
 from h5zarr.read.sources import Sources, options_for
 from h5zarr.refs.names import NAME_KIND, URL_KIND
 from h5zarr.refs.provenance import Provenance
-from h5zarr.refs.reading import References, decode_references, is_references
+from h5zarr.refs.reading import References
 from h5zarr.translating import Options, translate_source
 
-_SNIFFED_NBYTES = 64
-_REFERENCE_SUFFIXES = (".json", ".json.gz", ".json.zst")
-_REFERENCES_THEMSELVES = 'Give the path or URL of the references instead, that which is "fo" in the storage options.'
 # The kinds of what is told of URLs and names in references: nobody writes any here, and here they can be read.
 _OF_REFERENCES = ("secret", URL_KIND, NAME_KIND)
 
@@ -60,43 +54,33 @@ def open_hierarchy(
     storage_options: Mapping[str, Any] | None = None,
     policy: FetchPolicy | None = None,
     verify: bool = True,
+    at: str | None = None,
 ) -> Opened:
-    """Open a reference file, JSON or Parquet, or an HDF5 or netCDF file, which is then scanned: a path or fsspec URL.
+    """Open references, JSON, Parquet or Icechunk, or an HDF5 or netCDF file, which is then scanned: a path or URL.
 
     `storage_options` are for the file systems of the reference file and of the files that it refers to; by protocol,
     `{"s3": {...}, "https": {...}}`, where they need different ones. With `verify`, a file that is not the one that was
-    recorded raises SourceChanged when the first chunk is read from it.
+    recorded raises SourceChanged when the first chunk is read from it. `at` is the branch, tag or snapshot of an
+    Icechunk repository.
     """
     text = os.fspath(url)
-    _check_arguments(text, storage_options, policy)
+    _check_arguments(storage_options, policy)
     options = dict(storage_options or {})
     sources = Sources(urls=(), storage_options=options, policy=policy or FetchPolicy())
-    if is_parquet(text):
-        return _open_references(text, read_parquet(text, sources), sources, verify)
-    links = split_chain(text)
-    if find_local_path(text) is None and split_query(links[find_named(links)])[0].endswith(_REFERENCE_SUFFIXES):
-        # Known to be references before anything is read, and so one request is enough.
-        reader = open_ranges(text, options_for(text, options), sources.policy)
-        sources.keep(reader)
-        return _open_references(text, decode_references(reader.read_whole(), display_url(text)), sources, verify)
+    if (found := find_references(text, sources, at)) is not None:
+        return _open_references(text, *found, verify)
     with open_source(text, options_for(text, options)) as source:
-        (head,) = source.read_many([Span(0, min(_SNIFFED_NBYTES, source.nbytes))])
-        if is_references(bytes(head)):
-            (content,) = source.read_many([Span(0, source.nbytes)])
-            return _open_references(text, decode_references(bytes(content), display_url(text)), sources, verify)
+        if (references := decode_source(source, text)) is not None:
+            return _open_references(text, references, sources, verify)
         return _open_file(source, text, sources, verify)
 
 
-def _check_arguments(url: str, storage_options: object, policy: object) -> None:
+def _check_arguments(storage_options: object, policy: object) -> None:
     """Raise an error for what would fail later, or not at all, in words that do not say why."""
     if not isinstance(storage_options, Mapping | None):
         raise TypeError(f"storage_options must be a dict, and not {type(storage_options).__name__}")
     if not isinstance(policy, FetchPolicy | None):
         raise TypeError(f"policy must be an h5zarr.FetchPolicy, and not {type(policy).__name__}")
-    if url.startswith("reference://"):
-        raise Unsupported(
-            f"{display_url(url)}: fsspec's view of references is not read here", remedy=_REFERENCES_THEMSELVES
-        )
 
 
 def _open_references(url: str, references: References, sources: Sources, verify: bool) -> Opened:

@@ -17,8 +17,10 @@ _MOST = 2**63 - 1
 class ArrayMetadata:
     """An array without its chunks. A dimension has None for a name where the metadata name none.
 
-    `convert`, where there is one, makes a chunk for `codecs` of one that was written with others; it can only be done
-    to chunks that are inline. `warnings` tell what is there, but not all that it was.
+    `is_unfilled` says that the metadata leave open what unwritten chunks read as, which only those of version 2 may:
+    `fill_value` is then what zarr takes. `convert`, where there is one, makes a chunk for `codecs` of one that was
+    written with others; it can only be done to chunks that are inline. `warnings` tell
+    what is there, but not all that it was.
     """
 
     shape: tuple[int, ...]
@@ -29,6 +31,7 @@ class ArrayMetadata:
     dimension_names: tuple[str | None, ...]
     attributes: Mapping[str, Json]
     keys: KeyLayout
+    is_unfilled: bool = False
     convert: Callable[[bytes], bytes] | None = None
     warnings: tuple[Problem, ...] = ()
 

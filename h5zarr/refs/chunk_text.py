@@ -49,7 +49,8 @@ def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Seq
     """
     if not manifest.count:
         return
-    texts = [encode_basestring_ascii(url) for url in urls]
+    # Without a URL, readers take the file that they are told of.
+    texts = [encode_basestring_ascii(url) if url else "null" for url in urls]
     if manifest.count <= FEW or (manifest.nbytes == TO_THE_END).any():
         yield _encode_few(key_parts, manifest, texts)
         return

@@ -28,11 +28,12 @@ class References:
     """What a reference file holds, in the terms of Zarr version 3, whatever stood in it.
 
     A URL that is "" is for whoever reads to give: the references are to one file that may be anywhere. `provenance` is
-    None where h5zarr did not write the file.
+    None where h5zarr did not write the file. `unfilled` are the paths of arrays of version 2 whose fill value is null.
     """
 
     hierarchy: Hierarchy
     provenance: Provenance | None
+    unfilled: frozenset[str] = frozenset()
 
 
 def is_references(content: bytes) -> bool:
@@ -102,7 +103,8 @@ def assemble(document: Document) -> References:
     recorded = document.provenance.problems if document.provenance is not None else ()
     problems = (*recorded, *nodes.problems)
     hierarchy = Hierarchy(nodes=made, urls=urls, problems=problems, warnings=warnings)
-    return References(hierarchy=hierarchy, provenance=document.provenance)
+    unfilled = frozenset(path for path, array in arrays.items() if array.is_unfilled)
+    return References(hierarchy=hierarchy, provenance=document.provenance, unfilled=unfilled)
 
 
 def _find_chunks(document: Document, nodes: Nodes) -> dict[str, Chunks]:

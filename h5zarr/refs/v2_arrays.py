@@ -34,7 +34,7 @@ def decode_array_v2(path: str, metadata: Mapping[str, Json], attributes: Json) -
     is_json = dtype == OBJECT and codec_ids(metadata) == [CODEC]
     codecs = (encode_serializer(dtype),) if is_json else decode_codecs_v2(metadata, dtype, len(shape))
     told = decode_attributes(attributes)
-    fill = decode_fill_v2(metadata.get("fill_value"), dtype, told)
+    fill = decode_fill_v2(metadata.get("fill_value"), dtype, told, is_mask=_DIMENSIONS in told)
     return ArrayMetadata(
         shape=shape,
         data_type=_encode_type(dtype, codecs),
@@ -43,6 +43,7 @@ def decode_array_v2(path: str, metadata: Mapping[str, Json], attributes: Json) -
         fill_value=fill.fill_value,
         dimension_names=decode_names(told.get(_DIMENSIONS), len(shape)),
         attributes={name: value for name, value in fill.attributes.items() if name != _DIMENSIONS},
+        is_unfilled=metadata.get("fill_value") is None,
         keys=KeyLayout(path, "", _decode_separator(metadata), len(shape)),
         convert=partial(convert_texts, chunk_shape=chunk_shape) if is_json else None,
         warnings=() if fill.left_out is None else (Problem(path, "fill value", fill.left_out, _REMEDY),),

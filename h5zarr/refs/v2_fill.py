@@ -24,8 +24,8 @@ from h5zarr.encode.data_types import encode_fill
 from h5zarr.encode.missing import NotAFillValue, describe, encode_missing
 from h5zarr.errors import MalformedFile, Unrepresentable
 from h5zarr.hierarchy import ArrayNode, Json, Manifest
-from h5zarr.refs.v2_codecs import encode_chunk
-from h5zarr.refs.v2_types import decode_element, decode_missing, encode_element_v2
+from h5zarr.refs.v2_codecs import byte_order, encode_chunk
+from h5zarr.refs.v2_types import decode_data_type, decode_element, decode_missing, encode_element_v2
 
 FILL_NBYTES_LIMIT = 1 << 24
 """How many bytes unwritten chunks of one array may take when they are written out."""
@@ -66,12 +66,12 @@ def encode_fill_v2(node: ArrayNode, dtype: np.dtype[Any], *, joinable: bool = Fa
     unwritten = decode_element(node.fill_value, dtype)
     missing = decode_missing(node.attributes.get(_NAME), dtype)
     if missing is None:
-        if not _has_unwritten(node) or _is_default(unwritten):
+        if not has_unwritten(node) or _is_default(unwritten):
             return Filled(None, dict(node.attributes), node.manifest)
         return Filled(None, dict(node.attributes), _write_out(node, unwritten))
     fill_value = encode_element_v2(missing)
     attributes = {name: value for name, value in node.attributes.items() if name != _NAME}
-    if _same(missing, unwritten) or not _has_unwritten(node):
+    if _same(missing, unwritten) or not has_unwritten(node):
         return Filled(fill_value, attributes, node.manifest)
     if _is_default(unwritten) and dtype.kind != "c" and not joinable:  # JSON has no complex numbers for the attribute
         return Filled(None, {**attributes, _NAME: missing.item()}, node.manifest)
@@ -98,7 +98,8 @@ def _grid_shape(node: ArrayNode) -> tuple[int, ...]:
     return tuple(-(-length // size) for length, size in zip(node.shape, node.chunk_shape, strict=True))
 
 
-def _has_unwritten(node: ArrayNode) -> bool:
+def has_unwritten(node: ArrayNode) -> bool:
+    """Return whether there are chunks that are neither referred to nor inline: readers give the fill value for them."""
     manifest = node.manifest
     return prod(_grid_shape(node)) > manifest.count + len(manifest.inline) or bool(len(_unwritten(node)))
 
@@ -152,20 +153,19 @@ class Unmixed:
     left_out: str | None = None
 
 
-def decode_fill_v2(value: Json, dtype: np.dtype[Any], attributes: Mapping[str, Json]) -> Unmixed:
+def decode_fill_v2(
+    value: Json, dtype: np.dtype[Any], attributes: Mapping[str, Json], *, is_mask: bool = True
+) -> Unmixed:
     """Return what `fill_value` of version 2 means in version 3. Raises MalformedFile if it is none of the type.
 
     As in xarray, a fill value that is not null overrules the attribute `_FillValue`, whose value is a plain number.
+    `is_mask` says that xarray wrote the array, or somebody who keeps to its convention: for others, a fill value is
+    what unwritten chunks read as, which zarr made 0 unless told otherwise, and nothing is missing because of it.
     """
     element = None if value is None else decode_fill(value, dtype)
-    if dtype.kind in "OU":
-        fill_value: Json = "" if element is None else str(element)
-    elif element is None and dtype.kind in "mM":
-        fill_value = encode_fill(dtype, np.array("NaT", dtype))
-    else:
-        fill_value = encode_fill(dtype, element)
+    fill_value = _encode_element(element, dtype)
     kept = {name: given for name, given in attributes.items() if name != _NAME}
-    told = attributes.get(_NAME) if element is None else element
+    told = attributes.get(_NAME) if element is None or not is_mask else element
     if told is None:
         return Unmixed(fill_value, kept)
     try:
@@ -176,6 +176,21 @@ def decode_fill_v2(value: Json, dtype: np.dtype[Any], attributes: Mapping[str, J
         shown = told.item() if isinstance(told, np.ndarray) else told
         what = f"{_NAME} {shown!r} of a variable of type {describe(dtype)} is left out: {error}"
         return Unmixed(fill_value, kept, what)
+
+
+def _encode_element(element: npt.NDArray[Any] | None, dtype: np.dtype[Any]) -> Json:
+    """Return `fill_value` of version 3 for an element; for none, that of what zarr reads where version 2 has null."""
+    if dtype.kind in "OU":
+        return "" if element is None else str(element)
+    if element is None and dtype.kind in "mM":
+        element = np.array("NaT", dtype)
+    return encode_fill(dtype, element)
+
+
+def encode_given_fill(value: Json, node: ArrayNode) -> Json:
+    """Return `fill_value` of version 3 for one that somebody gave. Raises MalformedFile if it is none of the type."""
+    dtype = decode_data_type(node.data_type, byte_order(node.codecs))
+    return _encode_element(decode_fill(value, dtype), dtype)
 
 
 def decode_fill(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

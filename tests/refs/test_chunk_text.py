@@ -22,7 +22,7 @@ def plain_loop(key_parts: tuple[str, ...], manifest: Manifest, urls: tuple[str, 
     rows = zip(manifest.index.tolist(), manifest.address.tolist(), manifest.nbytes.tolist(), sources, strict=True)
     for index, address, nbytes, source in rows:
         key = "".join(part + str(i) for part, i in zip(key_parts, index, strict=False)) + key_parts[-1]
-        reference = json.dumps([urls[source], address, nbytes], separators=(",", ":"))
+        reference = json.dumps([urls[source] or None, address, nbytes], separators=(",", ":"))
         entries.append(f",\n{json.dumps(key)}:{reference}")
     return "".join(entries).encode()
 

@@ -241,8 +241,13 @@ def decode_array(attributes: Any = None, entries: dict[str, Any] | None = None, 
 
 
 def test_a_fill_value_overrules_the_attribute_as_in_xarray() -> None:
-    hierarchy = decode_array({"_FillValue": 5.0, "units": "K"}, fill_value=-9.0)
+    hierarchy = decode_array({"_FillValue": 5.0, "units": "K", "_ARRAY_DIMENSIONS": ["x"]}, fill_value=-9.0)
     assert hierarchy.nodes["/v"].attributes == {"units": "K", "_FillValue": "AAAAAAAAIsA="}
+
+
+def test_a_fill_value_masks_nothing_in_what_does_not_keep_to_the_convention_of_xarray() -> None:
+    node = decode_array({"units": "K"}, fill_value=0.0).nodes["/v"]
+    assert (node.fill_value, node.attributes) == (0.0, {"units": "K"})
 
 
 @pytest.mark.parametrize("told", [5.0, 5, [5.0], "AAAAAAAAFEA="])
@@ -270,7 +275,7 @@ def test_an_attribute_that_cannot_be_masked_is_left_out_with_a_warning(told: Any
 
 
 def test_text_that_is_missing_data_in_version_2_only_is_left_out_with_a_warning() -> None:
-    hierarchy = decode_array(dtype="|S3", fill_value="Ti9B")
+    hierarchy = decode_array({"_ARRAY_DIMENSIONS": ["x"]}, dtype="|S3", fill_value="Ti9B")
     assert "_FillValue b'N/A'" in hierarchy.warnings[0].message
     node = hierarchy.nodes["/v"]
     assert isinstance(node, ArrayNode)
