@@ -22,6 +22,7 @@ from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Opener, Source, open_source
 from h5zarr.io.steps import Step, run
+from h5zarr.limits import USUAL, Limits
 from h5zarr.netcdf3.interpret import interpret_classic
 from h5zarr.netcdf3.model import ClassicFile
 from h5zarr.netcdf4.interpret import interpret_file
@@ -58,7 +59,8 @@ class Options:
 
     Values that have no chunks of their own are cut into some of about `chunk_nbytes`. With `joinable` they are not: the
     arrays of several files can then be joined along an axis, since their chunks, codecs and fill values do not depend
-    on how much of an array a file has.
+    on how much of an array a file has. `limits` bound what the file may take. Other files that it refers to are read
+    where they are below its own directory, or below one of those in `allow`, which are paths and URLs.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -69,10 +71,14 @@ class Options:
     nz: bool = False
     strict: bool = False
     joinable: bool = False
+    limits: Limits = USUAL
+    allow: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.zarr_format not in (2, 3):
             raise ValueError(f"zarr_format is {self.zarr_format}, but must be 2 or 3")
+        if isinstance(self.allow, str):
+            raise TypeError("allow must be a sequence of paths and URLs, and not one of them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -193,11 +199,12 @@ def translate_source(
     target, hidden = reference_url(options.target_url or url)
     warnings = (_secret_left_out(target),) if hidden else ()
     with paused_collector():
-        file = scan_any(source)
+        file = scan_any(source, options.limits)
         if isinstance(file, ClassicFile):
             made = _translate_classic(source, file, url, target, options, warnings)
         else:
             choices: dict[str, Any] = {"storage_options": storage_options, "policy": policy, "opener": opener}
+            choices |= {"limits": options.limits, "allow": options.allow}
             with find_related(source, file, url, target=target, **choices) as related:
                 made = _translate_related(related, source, options, warnings)
     return replace(made, seconds=time.perf_counter() - started)

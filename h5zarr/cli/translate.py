@@ -11,8 +11,11 @@ from h5zarr.cli.common import (
     DONE,
     DONE_WITH_PROBLEMS,
     EXIT_CODES,
+    add_allow,
+    add_limits,
     add_storage_options,
     complain,
+    source_limits,
     source_options,
     source_policy,
     storage_option,
@@ -81,6 +84,8 @@ def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     _add_form(parser.add_argument_group("how"))
     reading = parser.add_argument_group("reading and reporting")
     add_storage_options(reading)
+    add_allow(reading, "besides files in the directory of SOURCE, let it refer to those")
+    add_limits(reading)
     reading.add_argument("--report", metavar="FILE", help="write what happened, as JSON; - is standard output")
     reading.add_argument("--quiet", action="store_true", help="say nothing but problems")
     parser.set_defaults(command=translate)
@@ -201,6 +206,8 @@ def _options(arguments: argparse.Namespace) -> Options:
         zarr_format=arguments.zarr_format,
         nz=arguments.nz,
         strict=arguments.strict,
+        limits=source_limits(arguments),
+        allow=tuple(arguments.allow),
     )
 
 
