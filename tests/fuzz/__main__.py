@@ -7,7 +7,7 @@ import json
 import sys
 import tempfile
 
-from tests.fuzz.running import Summary, run_cases
+from tests.fuzz.running import DIFFERENTIAL, Summary, run_cases
 from tests.fuzz.worker import SHARES, Cases
 
 
@@ -26,7 +26,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             print(Cases(chosen.seed, folder).run(chosen.one, chosen.only, keep=chosen.keep))
         return 0
-    module = "tests.fuzz.differential" if chosen.differential else "tests.fuzz.worker"
+    module = DIFFERENTIAL if chosen.differential else "tests.fuzz.worker"
     choices = {"seed": chosen.seed, "first": chosen.first, "only": chosen.only, "budget": 60 * chosen.minutes}
     summary = run_cases(chosen.count, module=module, tell=_tell, **choices)
     for finding in summary.findings[:50]:

