@@ -29,8 +29,11 @@ from tests.hdf5.hostile_worker import TooSlow, give_up
 
 _MOST_ELEMENTS = 100_000
 _SECONDS = 5.0
-# Attributes that h5py cannot read, or not even list: there is nothing to be compared with.
-_UNREAD = re.compile(r"attribute .*(?:expected none$|is missing, expected <class .*NotCompared)", re.DOTALL)
+# Attributes that h5py cannot read, or not even list, have nothing to be compared with. Of names that are no UTF-8 it
+# gives the bytes, and h5zarr the letters.
+_UNREAD = re.compile(
+    r"attribute .*(?:expected none$|is missing, expected <class .*NotCompared)|attribute b['\"]", re.DOTALL
+)
 _BEGINNINGS = ("chunks", "fill", "filters", "numbers", "ocean", "strings", "types", "dimension", "layout", "attributes")
 
 
