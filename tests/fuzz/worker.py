@@ -6,6 +6,7 @@ process dead. Writes a line of JSON for each finding, and one at the end.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import random
@@ -101,6 +102,7 @@ def limit_memory(megabytes: int) -> None:
 def main() -> None:
     task: dict[str, Any] = json.load(sys.stdin)
     warnings.simplefilter("ignore")
+    faulthandler.enable()
     signal.signal(signal.SIGALRM, give_up)
     signal.signal(signal.SIGPROF, give_up)
     folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)

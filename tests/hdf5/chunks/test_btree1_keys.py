@@ -11,6 +11,8 @@ import pytest
 
 import h5zarr
 from h5zarr.hdf5.model import ChunkedLayout, Dataset
+from tests.fuzz.mutating import correct_checksums
+from tests.fuzz.seeds import map_hdf5
 
 COUNT = 200  # of chunks: two levels of nodes of up to 64
 
@@ -72,5 +74,24 @@ def test_keys_that_lead_astray_are_malformed(path: Path, level: int, entry: int,
     with h5py.File(path) as file:
         shown = file["x"][...]
     assert (shown != np.arange(2 * COUNT)).any()
+    (problem,) = scan_problems(path)
+    assert "lead to" in problem
+
+
+def test_a_chunk_outside_the_extent_must_not_be_in_the_way_of_others(tmp_path: Path) -> None:
+    """In a version 2 tree, one record that is moved out of the dataset hides some behind it from the library."""
+    path = tmp_path / "tree2.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("x", data=np.arange(36).reshape(6, 6), chunks=(1, 1), maxshape=(None, None))
+    seed = map_hdf5("tree2.h5", path.read_bytes())
+    content = bytearray(seed.content)
+    leaf = content.find(b"BTLF")
+    record = leaf + 6 + 17 * 24  # an address and two numbers each
+    assert struct.unpack_from("<QQ", content, record + 8) == (2, 5)
+    struct.pack_into("<QQ", content, record + 8, 1 << 40, 5)
+    correct_checksums(content, seed)
+    path.write_bytes(content)
+    with h5py.File(path) as file:
+        assert (file["x"][...] != np.arange(36).reshape(6, 6)).sum() > 1
     (problem,) = scan_problems(path)
     assert "lead to" in problem
