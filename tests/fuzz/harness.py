@@ -1,14 +1,12 @@
-"""Harnesses for atheris, which is guided by coverage: python -m tests.fuzz.harness hdf5 CORPUS -max_total_time=60
+"""Harnesses: functions from bytes to nothing, for a fuzzer that is guided by coverage, and for tests.
 
-A directory CORPUS that is empty is filled with seeds. Without atheris they are only functions, and tests call those.
+`python -m tests.fuzz.guided` runs them with atheris.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from h5zarr.encode.encode import Encoding
 from h5zarr.encode.options import Inlining
@@ -98,22 +96,3 @@ TARGETS: dict[str, tuple[Fuzz, Callable[[], Iterator[bytes]]]] = {
     "references": (fuzz_json, _json_corpus),
     **{f"filter-{number}": (partial(fuzz_filter, number), partial(_chunk_corpus, number)) for number in FILTERS},
 }
-
-
-def main() -> None:
-    import atheris
-
-    target, corpus, *options = sys.argv[1:]
-    fuzz, seeds_of = TARGETS[target]
-    Path(corpus).mkdir(exist_ok=True, parents=True)
-    if not any(Path(corpus).iterdir()):
-        for number, content in enumerate(seeds_of()):
-            Path(corpus, f"seed-{number}").write_bytes(content)
-    # Modules are imported by now; what atheris watches are the functions of the parsers.
-    atheris.instrument_all()
-    atheris.Setup([sys.argv[0], *options, corpus], fuzz)
-    atheris.Fuzz()
-
-
-if __name__ == "__main__":
-    main()

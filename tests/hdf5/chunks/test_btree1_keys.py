@@ -63,7 +63,7 @@ def test_the_trees_of_the_library_are_read(path: Path) -> None:
         (1, 1, 2 * COUNT),  # the one before it has too much
         (1, -1, 2),  # the last key of the root is before the last chunks
         (0, -1, 0),  # the last key of a leaf is before its last chunk
-        (0, 1, 6),  # chunks of a leaf are not in order
+        (0, 1, 20 * COUNT),  # chunks of a leaf are not in order, one of them being outside the extent
     ],
 )
 def test_keys_that_lead_astray_are_malformed(path: Path, level: int, entry: int, value: int) -> None:
@@ -86,9 +86,9 @@ def test_a_chunk_outside_the_extent_must_not_be_in_the_way_of_others(tmp_path: P
     seed = map_hdf5("tree2.h5", path.read_bytes())
     content = bytearray(seed.content)
     leaf = content.find(b"BTLF")
-    record = leaf + 6 + 17 * 24  # an address and two numbers each
-    assert struct.unpack_from("<QQ", content, record + 8) == (2, 5)
-    struct.pack_into("<QQ", content, record + 8, 1 << 40, 5)
+    record = leaf + 6 + 18 * 24  # an address and two numbers each; the search begins in the middle
+    assert struct.unpack_from("<QQ", content, record + 8) == (3, 0)
+    struct.pack_into("<QQ", content, record + 8, 1 << 40, 0)
     correct_checksums(content, seed)
     path.write_bytes(content)
     with h5py.File(path) as file:
