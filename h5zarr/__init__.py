@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from h5zarr.indexing.running import IndexJob, IndexWatch, index
     from h5zarr.io.fetch_policy import FetchPolicy
     from h5zarr.io.policy import ReadPolicy
+    from h5zarr.limits import Limits
     from h5zarr.many import Outcome, translate_many
     from h5zarr.scanning import scan
     from h5zarr.selecting import Selection
@@ -33,6 +34,7 @@ __all__ = [
     "IndexReport",
     "IndexWatch",
     "Inlining",
+    "Limits",
     "Options",
     "Outcome",
     "ReadPolicy",
@@ -62,6 +64,7 @@ _HOMES = {
     "IndexReport": "h5zarr.indexing.report",
     "IndexWatch": "h5zarr.indexing.running",
     "Inlining": "h5zarr.encode.options",
+    "Limits": "h5zarr.limits",
     "Options": "h5zarr.translating",
     "Outcome": "h5zarr.many",
     "ReadPolicy": "h5zarr.io.policy",

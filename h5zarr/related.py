@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, TypeAlias, TypeVar
 
 from h5zarr.errors import H5ZarrError, SourceError, SourceGone
 from h5zarr.hdf5.model import H5File
+from h5zarr.io.allowed import NotAllowed, is_allowed, is_beside
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
@@ -29,13 +30,14 @@ from h5zarr.io.siblings import (
 from h5zarr.io.source import Identity, Opener, Source, open_source
 from h5zarr.io.steps import Step, run
 from h5zarr.io.url import find_local_path
+from h5zarr.limits import USUAL, Limits
 from h5zarr.netcdf4.elsewhere import SAME_FILE, RawFile
+from h5zarr.netcdf4.links import Others
 from h5zarr.netcdf4.mappings import settle_virtual, spell
 from h5zarr.netcdf4.outward import external_links, names_in
 from h5zarr.scanning import scan_source
 
 T = TypeVar("T")
-_MOST_FILES = 10_000
 _MOST_GENERATIONS = 16
 _MOST_OPEN = 64  # kept open; more would run into limits of the system
 _AT_ONCE = 8  # remote files that are opened at the same time
@@ -66,15 +68,19 @@ _Outcome: TypeAlias = tuple[Member, Source] | H5ZarrError | None
 class Related:
     """A file and those that it refers to, directly or through others; see `find_related`. It is an `Elsewhere`."""
 
-    def __init__(self, main: Member, source: Source, opener: Opener) -> None:
+    def __init__(
+        self, main: Member, source: Source, opener: Opener, limits: Limits = USUAL, allow: Sequence[str] = ()
+    ) -> None:
         self.members = [main]
         self._log = RequestLog()
         self._main_source = source
         self._opener = opener
+        self._limits = limits
+        self._allow = tuple(allow)
         self._open: OrderedDict[int, Source] = OrderedDict()
         self._by_url = {(_key(main.url), False): 0}
         self._found: dict[Wanted, int | H5ZarrError | None] = {}
-        self._links: dict[tuple[H5File, str], H5File] = {}
+        self._links: dict[tuple[H5File, str], H5File | H5ZarrError] = {}
         self._numbers: dict[H5File, int] = {}
         self._settled: list[H5File | None] = []
 
@@ -95,7 +101,7 @@ class Related:
         return _sum([self._main_source.log, self._log, *(source.log for source in self._open.values())])
 
     @property
-    def links(self) -> Mapping[tuple[H5File, str], H5File]:
+    def links(self) -> Others:
         return self._links
 
     def find(self, file: H5File, name: str) -> H5File | None:
@@ -128,12 +134,16 @@ class Related:
 
     def _look_up(self, file: H5File, name: str, *, is_raw: bool) -> int | None:
         wanted = Wanted(self._numbers[file], name, is_raw)
-        if wanted not in self._found:
-            raise SourceError(f"{name!r} was not looked for: this file refers to too many others, or over too many")
-        found = self._found[wanted]
+        found = self._outcome(wanted)
         if isinstance(found, H5ZarrError):
             raise found
         return found
+
+    def _outcome(self, wanted: Wanted) -> int | H5ZarrError | None:
+        if wanted in self._found:
+            return self._found[wanted]
+        what = f"{wanted.name!r} was not looked for: this file refers to too many others, or over too many"
+        return SourceError(what, remedy="Allow more, if you trust it: --limit file_count=NUMBER.")
 
     # --- opening
 
@@ -185,8 +195,8 @@ class Related:
                 continue
             self._numbers[file] = number
             for name in external_links(file):
-                found = self._found.get(Wanted(number, name))
-                other = files[found] if isinstance(found, int) else None
+                found = self._outcome(Wanted(number, name))
+                other = files[found] if isinstance(found, int) else found
                 if other is not None:
                     self._links[file, name] = other
 
@@ -203,7 +213,7 @@ class Related:
         """Look for files, remote ones several at a time."""
         remote: dict[_Place, list[Wanted]] = {}
         for wanted in dict.fromkeys(names):
-            if wanted in self._found or len(self.members) + len(remote) >= _MOST_FILES:
+            if wanted in self._found or len(self.members) + len(remote) >= self._limits.file_count:
                 continue
             url = self.members[wanted.member].url
             try:
@@ -211,7 +221,9 @@ class Related:
                     candidates = (raw_candidates if wanted.is_raw else local_candidates)(url, wanted.name)
                     self._found[wanted] = self._find_local(wanted, candidates)
                 else:
-                    remote.setdefault((sibling_url(url, wanted.name), wanted.is_raw), []).append(wanted)
+                    other = sibling_url(url, wanted.name)
+                    self._check_place(wanted.name, other)
+                    remote.setdefault((other, wanted.is_raw), []).append(wanted)
             except H5ZarrError as error:
                 self._found[wanted] = error
         if remote:
@@ -222,8 +234,17 @@ class Related:
             if (known := self._by_url.get((path, wanted.is_raw))) is not None:
                 return known
             if os.path.exists(path):
+                self._check_place(wanted.name, path)  # where it is not allowed, another one of that name is no answer
                 return self._admit(wanted, path, self._open_member(path, wanted))
         return None
+
+    def _check_place(self, name: str, url: str) -> None:
+        """Raise NotAllowed where a file is neither below the directory of the first one nor below an allowed place."""
+        if not is_beside(self.members[0].url, url) and not is_allowed(url, self._allow):
+            raise NotAllowed(
+                f"{name!r} is outside the directory of the file that refers to it",
+                remedy="If you trust the file, allow the directory: --allow DIRECTORY, or Options(allow=[DIRECTORY]).",
+            )
 
     def _find_remote(self, remote: Mapping[_Place, list[Wanted]]) -> None:
         from concurrent.futures import ThreadPoolExecutor  # needed by few, and start-up time is paid by all
@@ -260,7 +281,7 @@ class Related:
         except SourceError as error:
             return None if isinstance(error, SourceGone) else error
         try:
-            file = None if wanted.is_raw else scan_source(source)
+            file = None if wanted.is_raw else scan_source(source, self._limits)
         except H5ZarrError as error:
             source.close()
             return SourceError(f"{source.url}: {error}").with_traceback(None)
@@ -276,18 +297,21 @@ def find_related(
     storage_options: Mapping[str, Any] | None = None,
     policy: ReadPolicy | None = None,
     opener: Opener | None = None,
+    limits: Limits = USUAL,
+    allow: Sequence[str] = (),
 ) -> Related:
     """Return a scanned file with all those that it refers to; close it when nothing more is to be read from them.
 
     `url` is how the user calls the file, `target` what stands for it in references. Files that it refers to stand there
     with the same position relative to it. Storage options are passed on to them, unless there is an `opener` for them.
+    They must be below the directory of the file, or below one of those that are in `allow`.
     """
 
     def open_other(url: str) -> Source:
         return open_source(url, None if is_local(url) else storage_options, policy)
 
     main = Member(url=url, reference=target or reference_url(url)[0], identity=source.identity, file=file)
-    related = Related(main, source, opener or open_other)
+    related = Related(main, source, opener or open_other, limits, allow)
     try:
         related.search()
     except BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from h5zarr.hierarchy import ArrayNode
 from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.io.ranges import read_one
 from h5zarr.io.span import Span
+from h5zarr.limits import USUAL, Limits
 from h5zarr.read.chunk_rows import ChunkRows, chunk_rows, grid_shape
 from h5zarr.read.gathering import Gathering
 from h5zarr.read.keys import find_chunk, find_metadata, list_children, list_keys, metadata_of
@@ -32,6 +33,8 @@ def open_store(
     policy: FetchPolicy | None = None,
     verify: bool = True,
     at: str | None = None,
+    allow: Sequence[str] = (),
+    limits: Limits = USUAL,
 ) -> HierarchyStore:
     """Return a read-only Zarr store over references, or over an HDF5 or netCDF file, which is scanned now.
 
@@ -39,8 +42,12 @@ def open_store(
     referred to; `{"s3": {...}, "https": {...}}` where they need different ones. `policy` describes the network. With
     `verify`, a file that is not the one that was recorded raises `SourceChanged` at the first read from it. `at` is
     the branch, tag or snapshot of an Icechunk repository. What the store leaves out is named in a `ProblemWarning`.
+
+    References from elsewhere may not name files on this machine, and files none outside their own directory, but below
+    the places in `allow`, which are paths and URLs. `limits` bound what the input may take.
     """
-    opened = open_hierarchy(url, storage_options=storage_options, policy=policy, verify=verify, at=at)
+    chosen: dict[str, Any] = {"policy": policy, "verify": verify, "at": at, "allow": allow, "limits": limits}
+    opened = open_hierarchy(url, storage_options=storage_options, **chosen)
     opened.warn(stacklevel=2)
     return HierarchyStore(opened)
 

@@ -23,6 +23,7 @@ from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Opener, Source, open_source
 from h5zarr.io.steps import Step, run
+from h5zarr.limits import USUAL, Limits
 from h5zarr.netcdf3.interpret import interpret_classic
 from h5zarr.netcdf3.model import ClassicFile
 from h5zarr.netcdf4.interpret import interpret_file
@@ -59,7 +60,8 @@ class Options:
 
     Values that have no chunks of their own are cut into some of about `chunk_nbytes`. With `joinable` they are not: the
     arrays of several files can then be joined along an axis, since their chunks, codecs and fill values do not depend
-    on how much of an array a file has.
+    on how much of an array a file has. `limits` bound what the file may take. Other files that it refers to are read
+    where they are below its own directory, or below one of those in `allow`, which are paths and URLs.
     """
 
     selection: Selection = field(default_factory=Selection)
@@ -70,10 +72,14 @@ class Options:
     nz: bool = False
     strict: bool = False
     joinable: bool = False
+    limits: Limits = USUAL
+    allow: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.zarr_format not in (2, 3):
             raise ValueError(f"zarr_format is {self.zarr_format}, but must be 2 or 3")
+        if isinstance(self.allow, str):
+            raise TypeError("allow must be a sequence of paths and URLs, and not one of them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -192,7 +198,9 @@ def translate_source(
     """
     started = time.perf_counter()
     with paused_collector():
-        made = translate_scanned(source, scan_any(source), url, options, storage_options, policy, opener)
+        made = translate_scanned(
+            source, scan_any(source, options.limits), url, options, storage_options, policy, opener
+        )
     return replace(made, seconds=time.perf_counter() - started)
 
 
@@ -211,6 +219,7 @@ def translate_scanned(
     if isinstance(file, ClassicFile):
         return _translate_classic(source, file, url, target, options, warnings)
     choices: dict[str, Any] = {"storage_options": storage_options, "policy": policy, "opener": opener}
+    choices |= {"limits": options.limits, "allow": options.allow}
     with find_related(source, file, url, target=target, **choices) as related:
         return _translate_related(related, source, options, warnings)
 

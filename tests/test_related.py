@@ -12,12 +12,14 @@ import pytest
 
 from h5zarr import related as room
 from h5zarr.errors import SourceError
+from h5zarr.hdf5.model import H5File
 from h5zarr.io.siblings import NotBeside, local_candidates, raw_candidates, sibling_reference, sibling_url
 from h5zarr.io.source import open_source
+from h5zarr.limits import Limits
 from h5zarr.netcdf4.names import interpret_names
 from h5zarr.related import find_related
 from h5zarr.scanning import scan_source
-from h5zarr.translating import translate
+from h5zarr.translating import Options, translate
 from tests.collections_of_files import SHARED
 from tests.netcdf4.shown import opened, show
 from tests.servers import Faults, RangeServer
@@ -77,7 +79,10 @@ def test_the_library_looks_in_the_same_places(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "data" / "links.h5").symlink_to(path)
     for name in ("data/a.h5", "data/b.h5", "work/a.h5", "work/c.h5", "real/d.h5", "real/a.h5", "e.h5"):
         write_values(tmp_path / name, v=name)
-    with opened(tmp_path / "data" / "links.h5") as related, h5py.File(tmp_path / "data" / "links.h5") as file:
+    with (
+        opened(tmp_path / "data" / "links.h5", allow=[str(tmp_path)]) as related,
+        h5py.File(tmp_path / "data" / "links.h5") as file,
+    ):
         found = {name: os.path.relpath(other.url, tmp_path) for (_, name), other in related.links.items()}
         expected = {link: file[link][()].decode() for link in file}
     assert {Path(name).stem: place for name, place in found.items()} == expected
@@ -155,18 +160,19 @@ def test_a_file_that_is_not_there_is_none_and_a_broken_one_an_error(tmp_path: Pa
     path = write_links(tmp_path / "a.h5", none=("none.h5", "/"), broken=("broken.h5", "/"))
     (tmp_path / "broken.h5").write_bytes(b"no HDF5 file")
     with opened(path) as related:
-        assert not related.links
+        assert not any(isinstance(one, H5File) for one in related.links.values())
         assert related.find(related.file, "none.h5") is None
         with pytest.raises(SourceError, match=r"broken\.h5"):
             related.find(related.file, "broken.h5")
         assert [one.kind for one in interpret_names(related.file, related.links).problems] == ["source"] * 2
 
 
-def test_too_many_files_are_refused_and_not_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_MOST_FILES", 3)
+def test_too_many_files_are_refused_and_not_missing(tmp_path: Path) -> None:
     for number in range(5):
         write_values(tmp_path / f"s{number}.h5", a=np.arange(2))
-    with opened(write_virtual(tmp_path / "v.h5", [f"s{number}.h5" for number in range(5)])) as related:
+    with opened(
+        write_virtual(tmp_path / "v.h5", [f"s{number}.h5" for number in range(5)]), limits=Limits(file_count=3)
+    ) as related:
         assert len(related.members) == 3
         with pytest.raises(SourceError, match="too many"):
             show(related)
@@ -292,3 +298,71 @@ def test_a_remote_file_cannot_make_this_machine_read_its_own_files(tmp_path: Pat
         values, urls = shown_from(server.url("/data/v.h5"))
         assert urls == (server.url("/data/v.h5"),)
         assert (values == -1).all()
+
+
+# --- outside the directory of the file
+
+
+def write_outside(folder: Path, kind: str) -> Path:
+    """Return a file in a directory of its own that refers to one beside that directory, by a link or otherwise."""
+    (folder / "own").mkdir()
+    write_values(folder / "secret.h5", a=np.arange(2))
+    np.arange(2).tofile(folder / "secret.raw")
+    path = folder / "own" / "v.h5"
+    if kind == "link":
+        return write_links(path, x=("../secret.h5", "/a"))
+    if kind == "virtual":
+        return write_virtual(path, [str(folder / "secret.h5")])
+    with h5py.File(path, "w") as file:
+        file.create_dataset("x", (2,), "i8", external=[(str(folder / "secret.raw"), 0, 16)])
+    return path
+
+
+KINDS = ["link", "virtual", "raw"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_outside_the_directory_is_refused_by_name_and_not_missing(kind: str, tmp_path: Path) -> None:
+    done = translate(write_outside(tmp_path, kind))
+    (problem,) = done.problems
+    assert problem.path == "/x"
+    assert problem.kind == "not allowed"
+    assert "outside the directory" in problem.message
+    assert "--allow" in problem.remedy
+    assert len(done.hierarchy.urls) == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_outside_the_directory_is_read_where_that_is_allowed(kind: str, tmp_path: Path) -> None:
+    done = translate(write_outside(tmp_path, kind), options=Options(allow=(str(tmp_path),)))
+    assert not done.problems
+    assert done.arrays()["/x"].shape in ((2,), (1, 2))
+    assert len(done.hierarchy.urls) == 2
+
+
+def test_the_working_directory_is_outside_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_values(tmp_path / "s.h5", a=np.arange(2))
+    (tmp_path / "own").mkdir()
+    path = write_virtual(tmp_path / "own" / "v.h5", ["s.h5"])
+    assert [one.kind for one in translate(path).problems] == ["not allowed"]
+    assert not translate(path, options=Options(allow=(".",))).problems
+
+
+def test_another_file_of_that_name_does_not_take_the_place_of_one_that_is_refused(tmp_path: Path) -> None:
+    path = write_outside(tmp_path, "virtual")
+    write_values(tmp_path / "own" / "secret.h5", a=np.arange(2) + 100)
+    assert [one.kind for one in translate(path).problems] == ["not allowed"]
+
+
+def test_a_remote_file_may_not_lead_out_of_its_directory_unless_allowed(tmp_path: Path) -> None:
+    files = {
+        "/data/own/v.h5": write_virtual(tmp_path / "v.h5", ["../s.h5"]).read_bytes(),
+        "/data/s.h5": write_values(tmp_path / "s.h5", a=np.arange(2)).read_bytes(),
+    }
+    with RangeServer(files) as server:
+        url = server.url("/data/own/v.h5")
+        assert [one.kind for one in translate(url).problems] == ["not allowed"]
+        done = translate(url, options=Options(allow=(server.url("/data"),)))
+        assert not done.problems
+        assert done.hierarchy.urls[1:] == (server.url("/data/s.h5"),)

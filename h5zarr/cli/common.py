@@ -12,6 +12,7 @@ from h5zarr.errors import H5ZarrError, OutputError
 
 if TYPE_CHECKING:
     from h5zarr.io.policy import ReadPolicy
+    from h5zarr.limits import Limits
 
 DONE, DONE_WITH_PROBLEMS, NOTHING = 0, 1, 2
 
@@ -48,6 +49,60 @@ def add_storage_options(parser: argparse.ArgumentParser | argparse._ArgumentGrou
         help="how to read from far away, where the defaults do not fit: timeout_seconds=120, attempts=5, "
         "concurrency=16 and others. Latency and bandwidth are measured, unless they are given. May be repeated",
     )
+
+
+def add_limits(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
+    """Add the option of commands that read files of strangers."""
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        type=limit_option,
+        metavar="NAME=NUMBER",
+        help="what the input may take, where the defaults are too low or too high: depth, object_count, "
+        "metadata_nbytes, file_count, chunk_nbytes, references_nbytes. May be repeated",
+    )
+
+
+def add_allow(parser: argparse.ArgumentParser | argparse._ArgumentGroup, what: str) -> None:
+    """Add the option of commands that read other files which the input names."""
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        type=place_option,
+        metavar="PLACE",
+        help=f"{what} below PLACE, a directory as a path or URL; / is this whole machine. May be repeated",
+    )
+
+
+def source_limits(arguments: argparse.Namespace) -> Limits:
+    """Return the limits that the user chose."""
+    from h5zarr.limits import Limits
+
+    return Limits(**dict(arguments.limit))
+
+
+def limit_option(text: str) -> tuple[str, int]:
+    """Return the name and the value of a limit."""
+    from dataclasses import fields
+
+    from h5zarr.limits import Limits
+
+    name, _, value = text.partition("=")
+    names = [field.name for field in fields(Limits)]
+    if name not in names:
+        raise argparse.ArgumentTypeError(f"there is no {name!r}; there are {', '.join(names)}")
+    if not value.isdecimal() or not int(value):
+        raise argparse.ArgumentTypeError(f"{name}={value}: a positive number is wanted")
+    return name, int(value)
+
+
+def place_option(text: str) -> str:
+    """Return a place where files may be."""
+    if not text:
+        raise argparse.ArgumentTypeError("a directory is wanted")
+    return text
 
 
 def source_options(url: str, arguments: argparse.Namespace) -> dict[str, Any]:

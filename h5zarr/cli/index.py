@@ -16,8 +16,11 @@ from h5zarr.cli.common import (
     DONE,
     DONE_WITH_PROBLEMS,
     NOTHING,
+    add_allow,
+    add_limits,
     add_storage_options,
     complain,
+    source_limits,
     source_options,
     source_policy,
     storage_option,
@@ -80,7 +83,10 @@ def add_index(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_what(parser.add_argument_group("what to do"))
     _add_how(parser.add_argument_group("how"))
     _add_telling(parser.add_argument_group("telling of it"))
-    add_storage_options(parser.add_argument_group("reading"))
+    reading = parser.add_argument_group("reading")
+    add_storage_options(reading)
+    add_allow(reading, "besides files in its own directory, let a file refer to those")
+    add_limits(reading)
     parser.set_defaults(command=index)
 
 
@@ -220,7 +226,8 @@ def _sources(arguments: argparse.Namespace) -> tuple[str | list[str], str]:
 def _options(arguments: argparse.Namespace) -> Options:
     from h5zarr.translating import Options
 
-    return Options(zarr_format=arguments.zarr_format)
+    limits = source_limits(arguments)
+    return Options(zarr_format=arguments.zarr_format, limits=limits, allow=tuple(arguments.allow))
 
 
 def _job(arguments: argparse.Namespace) -> IndexJob:

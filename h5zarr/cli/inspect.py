@@ -11,9 +11,11 @@ from h5zarr.cli.common import (
     DONE,
     DONE_WITH_PROBLEMS,
     EXIT_CODES,
+    add_limits,
     add_storage_options,
     complain,
     complain_of_source,
+    source_limits,
     source_options,
     source_policy,
     write_lines,
@@ -67,6 +69,7 @@ def add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--json", action="store_true", help="write JSON, complete whatever the size")
     parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="names in bold")
     add_storage_options(parser)
+    add_limits(parser)
     parser.set_defaults(command=inspect)
 
 
@@ -81,7 +84,7 @@ def inspect(arguments: argparse.Namespace) -> int:
     try:
         options, policy = source_options(arguments.url, arguments), source_policy(arguments)
         with open_source(arguments.url, options, policy) as source:
-            file = scan_any(source)
+            file = scan_any(source, source_limits(arguments))
             nbytes, log = source.nbytes, source.log
     except H5ZarrError as error:
         return complain_of_source(arguments.url, error)

@@ -10,8 +10,11 @@ from h5zarr.cli.common import (
     DONE,
     DONE_WITH_PROBLEMS,
     EXIT_CODES,
+    add_allow,
+    add_limits,
     add_storage_options,
     complain_of_source,
+    source_limits,
     source_options,
     source_policy,
     tell,
@@ -79,6 +82,8 @@ def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     _add_form(parser.add_argument_group("how"))
     reading = parser.add_argument_group("reading and reporting")
     add_storage_options(reading)
+    add_allow(reading, "besides files in the directory of SOURCE, let it refer to those")
+    add_limits(reading)
     add_report_options(reading)
     parser.set_defaults(command=translate)
 
@@ -157,6 +162,8 @@ def _options(arguments: argparse.Namespace) -> Options:
         zarr_format=arguments.zarr_format,
         nz=arguments.nz,
         strict=arguments.strict,
+        limits=source_limits(arguments),
+        allow=tuple(arguments.allow),
     )
 
 

@@ -11,8 +11,11 @@ from h5zarr.cli.common import (
     DONE,
     DONE_WITH_PROBLEMS,
     NOTHING,
+    add_allow,
+    add_limits,
     add_storage_options,
     complain,
+    source_limits,
     source_options,
     tell,
     write_lines,
@@ -65,7 +68,10 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--group", default="/", metavar="PATH", help="the group of SOURCE that is the root of REFS")
     parser.add_argument("--report", metavar="FILE", help="write what was found, as JSON; - is standard output")
     parser.add_argument("--quiet", action="store_true", help="say nothing but differences")
-    add_storage_options(parser.add_argument_group("reading"))
+    reading = parser.add_argument_group("reading")
+    add_storage_options(reading)
+    add_allow(reading, "let REFS from elsewhere refer to files")
+    add_limits(reading)
     parser.set_defaults(command=verify)
 
 
@@ -87,6 +93,8 @@ def verify(arguments: argparse.Namespace) -> int:
             seed=arguments.seed,
             group=arguments.group,
             storage_options=source_options(arguments.source or arguments.references, arguments),
+            allow=tuple(arguments.allow),
+            limits=source_limits(arguments),
             on_array=progress.show,
         )
     except H5ZarrError as error:

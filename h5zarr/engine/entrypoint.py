@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from h5zarr.engine.datastore import HierarchyDataStore
 from h5zarr.engine.values import open_values
 from h5zarr.hierarchy import GroupNode
 from h5zarr.io.url import find_local_path
+from h5zarr.limits import USUAL, Limits
 from h5zarr.read.opening import Opened, open_hierarchy
 from h5zarr.refs.parquet_writing import METADATA, is_own_metadata
 from h5zarr.refs.reading import is_own_references
@@ -33,7 +34,8 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
     `storage_options` are for their file systems; `policy`, an `h5zarr.FetchPolicy`, describes the network; with
     `verify`, a source that is not the one that was translated raises `h5zarr.SourceChanged` when it is first read;
     `at` is the branch, tag or snapshot of an Icechunk repository.
-    What cannot be shown is left out, and named in a `ProblemWarning` of `h5zarr.errors`.
+    What cannot be shown is left out, and named in a `ProblemWarning` of `h5zarr.errors`. `allow` has places, paths and
+    URLs, below which the input may name other files; `limits`, an `h5zarr.Limits`, bound what it may take.
     """
 
     description = "Open HDF5 and netCDF files, and references to them, near or far, without a copy"
@@ -41,6 +43,7 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
     open_dataset_parameters = (
         *("filename_or_obj", "mask_and_scale", "decode_times", "concat_characters", "decode_coords"),
         *("drop_variables", "use_cftime", "decode_timedelta", "group", "storage_options", "policy", "verify", "at"),
+        *("allow", "limits"),
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
@@ -74,8 +77,12 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         policy: FetchPolicy | None = None,
         verify: bool = True,
         at: str | None = None,
+        allow: Sequence[str] = (),
+        limits: Limits = USUAL,
     ) -> Dataset:
-        opened = _open(filename_or_obj, storage_options, policy, verify, at)
+        opened = _open(
+            filename_or_obj, storage_options, policy=policy, verify=verify, allow=allow, limits=limits, at=at
+        )
         decoding = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -96,9 +103,13 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         policy: FetchPolicy | None = None,
         verify: bool = True,
         at: str | None = None,
+        allow: Sequence[str] = (),
+        limits: Limits = USUAL,
         **decoding: Any,
     ) -> dict[str, Dataset]:
-        opened = _open(filename_or_obj, storage_options, policy, verify, at)
+        opened = _open(
+            filename_or_obj, storage_options, policy=policy, verify=verify, allow=allow, limits=limits, at=at
+        )
         top = "/" + (group or "").strip("/")
         inside = top.rstrip("/") + "/"
         found: dict[str, Dataset] = {}
@@ -118,23 +129,25 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         policy: FetchPolicy | None = None,
         verify: bool = True,
         at: str | None = None,
+        allow: Sequence[str] = (),
+        limits: Limits = USUAL,
         **options: Any,
     ) -> DataTree:
         from xarray import DataTree
 
-        opened = _open(filename_or_obj, storage_options, policy, verify, at)
+        opened = _open(
+            filename_or_obj, storage_options, policy=policy, verify=verify, allow=allow, limits=limits, at=at
+        )
         tree = DataTree.from_dict(self.open_groups_as_dict(opened, **options))
         return tree
 
 
-def _open(
-    place: Any, storage_options: Mapping[str, Any] | None, policy: FetchPolicy | None, verify: bool, at: str | None
-) -> Opened:
+def _open(place: Any, storage_options: Mapping[str, Any] | None, **chosen: Any) -> Opened:
     if isinstance(place, Opened):
         return place
     if not isinstance(place, str | os.PathLike):
         raise TypeError(f'engine="h5zarr" opens paths and URLs, and not {type(place).__name__}')
-    opened = open_hierarchy(place, storage_options=storage_options, policy=policy, verify=verify, at=at)
+    opened = open_hierarchy(place, storage_options=storage_options, **chosen)
     # At the line that calls xarray. A fill value that Zarr cannot have is in the record, and so it is there.
     opened.warn(stacklevel=4, but=(FILL_VALUE_KIND,))
     return opened

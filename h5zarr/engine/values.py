@@ -18,7 +18,7 @@ def open_values(opened: Opened, path: str) -> ArrayValues | ZarrValues:
     """Return the values of the array at `path`. Nothing is read yet."""
     node = opened.hierarchy.nodes[path]
     assert isinstance(node, ArrayNode)
-    decoder = find_decoder(node)
+    decoder = find_decoder(node, opened.sources.limits)
     return ZarrValues(opened, path) if decoder is None else ArrayValues(path, node, decoder, opened.sources)
 
 

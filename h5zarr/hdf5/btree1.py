@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +57,31 @@ class Entries:
         self._addresses = addresses
         self._prefix = b"TREE" + bytes((shape.node_type, level))
         self._shape = shape
-        self.count = int(gather(blocks, 6, 8).view("<u2").sum())
+        self.counts = gather(blocks, 6, 8).view("<u2")[:, 0].astype(np.int64)
+        self.count = int(self.counts.sum())
+
+    @property
+    def address(self) -> int:
+        """The address of the first node."""
+        return int(self._addresses[0])
+
+    @property
+    def is_used(self) -> npt.NDArray[np.bool_]:
+        """Which nodes have entries."""
+        return self.counts > 0
+
+    def edge_keys(self) -> tuple[npt.NDArray[np.uint8], ...]:
+        """Return, of each node that has entries, the first key, that of the last entry, and the one behind it."""
+        shape = self._shape
+        parts: list[tuple[npt.NDArray[np.uint8], ...]] = []
+        for first, rows in node_slabs(self._blocks, shape.node_nbytes):
+            counts = np.minimum(self.counts[first : first + len(rows)], shape.capacity)  # others are told by `slabs`
+            numbers = np.flatnonzero(counts)
+            ends = shape.entries_at + counts[numbers] * shape.entry_nbytes
+            starts = (np.full(len(numbers), shape.entries_at), ends - shape.entry_nbytes, ends)
+            within = np.arange(shape.key_nbytes)
+            parts.append(tuple(rows[numbers[:, None], start[:, None] + within] for start in starts))
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     def slabs(self) -> Iterator[npt.NDArray[np.uint8]]:
         """Yield rows of bytes, each a key and a child's address, a few megabytes at a time."""
@@ -75,8 +100,14 @@ class Entries:
         return np.concatenate(columns) + self._shape.sizes.base
 
 
-def read_leaf_entries(root: int, shape: Shape) -> Step[Entries]:
-    """Return the entries of the leaves of the tree at `root`, one round for each level."""
+class CheckLevel(Protocol):
+    """Raises where a level of a tree is not as it should be, given those above it."""
+
+    def __call__(self, entries: Entries, *, is_leaf: bool) -> None: ...
+
+
+def read_leaf_entries(root: int, shape: Shape, check: CheckLevel | None = None) -> Step[Entries]:
+    """Return the entries of the leaves of the tree at `root`, one round for each level, which is given to `check`."""
     addresses = np.array([root])
     level: int | None = None
     while True:
@@ -85,6 +116,8 @@ def read_leaf_entries(root: int, shape: Shape) -> Step[Entries]:
         if level > _MAX_LEVEL:
             raise MalformedFile(f"B-tree has {level} levels", at=root)
         entries = Entries(blocks, addresses, level, shape)
+        if check is not None:
+            check(entries, is_leaf=level == 0)
         if level == 0:
             return entries
         addresses = entries.children()

@@ -28,6 +28,7 @@ from h5zarr.hdf5.model import (
     ExternalSegment,
     FillValue,
     Filter,
+    IndexKind,
     Layout,
 )
 from h5zarr.hdf5.sizes import Sizes
@@ -166,6 +167,9 @@ def _contiguous(stored: ContiguousLayout, datatype: Datatype, dataspace: Dataspa
     return ContiguousLayout(stored.address, nbytes)
 
 
+_SEARCHED = (IndexKind.BTREE_V1, IndexKind.BTREE_V2)  # by the index of a chunk: order matters
+
+
 def _read_chunks(
     message: ChunkIndexMessage, stored: Message, dataset: _Described, sizes: Sizes, early: EarlyIndex | None
 ) -> Step[ChunkedLayout]:
@@ -180,7 +184,7 @@ def _read_chunks(
     return ChunkedLayout(
         chunk_shape=message.chunk_shape,
         index_kind=message.kind,
-        chunks=finish_table(table, grid, sizes),
+        chunks=finish_table(table, grid, sizes, is_searched=message.kind in _SEARCHED),
         edge_chunks_unfiltered=message.edge_chunks_unfiltered,
     )
 

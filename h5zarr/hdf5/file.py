@@ -37,6 +37,7 @@ from h5zarr.hdf5.superblock import (
 )
 from h5zarr.io.span import Pages
 from h5zarr.io.steps import Crew, Hints, Step, attempt, both
+from h5zarr.limits import USUAL, LimitReached, Limits
 
 T = TypeVar("T")
 _FILE = "/"
@@ -44,10 +45,10 @@ _MOST_COMPLAINTS = 20  # of broken links, for one group
 _PATHS_NBYTES = 64 << 20  # what all paths together may take; a hostile file can make them long
 
 
-def read_file(url: str, nbytes: int) -> Step[H5File]:
+def read_file(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File]:
     """Return everything that the file at `url`, of `nbytes` bytes, holds; what cannot be read is named as a problem.
 
-    Raises only when there is nothing to show: no superblock, or no root group.
+    Raises only when there is nothing to show: no superblock, or no root group; or when it has more than it may.
     """
     superblock = yield from read_superblock(nbytes)
     yield from read_driver_block(superblock)
@@ -56,7 +57,7 @@ def read_file(url: str, nbytes: int) -> Step[H5File]:
     if has_pages(extension):
         yield Hints([Pages()])
     entries = yield from read_cache_image(extension, superblock.sizes)
-    scan = yield from overlay(_scan(superblock, extension), entries)
+    scan = yield from overlay(_scan(superblock, extension, limits), entries)
     root = scan.objects.get(superblock.root)
     if not isinstance(root, Group):
         broken = scan.errors.get(superblock.root)
@@ -94,31 +95,45 @@ def _read_extension(superblock: Superblock) -> Step[tuple[Message, ...]]:
     return (yield from read_object_header(superblock.extension, superblock.sizes)).messages
 
 
-def _scan(superblock: Superblock, extension: tuple[Message, ...]) -> Step[_Scan]:
+def _scan(superblock: Superblock, extension: tuple[Message, ...], limits: Limits) -> Step[_Scan]:
     """Return the scan of everything that the root group reaches."""
     sizes = apply_extension(superblock.sizes, extension)
     shared = yield from read_shared_messages(extension, sizes)
-    scan = _Scan(Context.of(sizes, shared))
-    scan.visit(superblock.root)
+    scan = _Scan(Context.of(sizes, shared), limits)
+    scan.visit(superblock.root, depth=0)
     yield from scan.crew.finish()
+    if scan.exceeded is not None:
+        raise scan.exceeded
     return scan
 
 
 class _Scan:
     """A scan under way: each object starts when the first link to it is found, and runs along with all others."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, limits: Limits) -> None:
         self.crew = Crew()
         self.objects: dict[int, Object] = {}
         self.errors: dict[int, list[tuple[str, H5ZarrError]]] = {}
         self.context = context
-        self._visited: set[int] = set()
+        self.exceeded: LimitReached | None = None
+        self._limits = limits
+        self._depths: dict[int, int] = {}  # of the objects that were visited
 
-    def visit(self, address: int) -> None:
-        """Start reading the object at `address`, unless that has been done."""
-        if address in self._visited:
+    def visit(self, address: int, depth: int) -> None:
+        """Start reading the object at `address`, `depth` levels below the root, unless that has been done.
+
+        Nothing is started any more when there is too much of it: what is under way comes to its end.
+        """
+        if address in self._depths or self.exceeded is not None:
             return
-        self._visited.add(address)
+        self._depths[address] = depth
+        if depth > self._limits.depth:
+            self.exceeded = LimitReached(f"its groups are nested {depth:,} levels deep", "depth", self._limits.depth)
+            return
+        if (count := len(self._depths)) > self._limits.object_count:
+            what = f"it has {count:,} objects or more"
+            self.exceeded = LimitReached(what, "object_count", self._limits.object_count)
+            return
         self.crew.start(attempt(guarded(self._read_object(address))), self._keep(address))
 
     def _keep(self, address: int) -> Callable[[Object | H5ZarrError], None]:
@@ -191,7 +206,7 @@ class _Scan:
                 what = f"two links of this group are both called {link.name!r}; the second is left out"
                 errors.append(MalformedFile(what))
             elif isinstance(link, HardLink):
-                self.visit(link.address)
+                self.visit(link.address, self._depths[header.address] + 1)
         for error in errors[:_MOST_COMPLAINTS]:
             self.complain(header.address, "", error)
         if len(errors) > _MOST_COMPLAINTS:

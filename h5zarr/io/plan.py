@@ -22,12 +22,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.io.limits import Limits
+from h5zarr.io.round_limits import RoundLimits
 
 Ranges: TypeAlias = npt.NDArray[np.int64]
 
 
-def plan_fetches(lacking: Ranges, held: Ranges, nbytes: int, limits: Limits) -> Ranges:
+def plan_fetches(lacking: Ranges, held: Ranges, nbytes: int, limits: RoundLimits) -> Ranges:
     """Return the tidy ranges to fetch, so that they cover `lacking`.
 
     `lacking` and `held` are tidy and do not overlap; both lie inside the file of `nbytes` bytes. Nor does what is
@@ -81,7 +81,7 @@ def subtract_ranges(wanted: Ranges, held: Ranges) -> Ranges:
     return pieces[pieces[:, 1] > pieces[:, 0]]
 
 
-def _merge_gaps(ranges: Ranges, held: Ranges, limits: Limits, ahead_nbytes: int | None = None) -> Ranges:
+def _merge_gaps(ranges: Ranges, held: Ranges, limits: RoundLimits, ahead_nbytes: int | None = None) -> Ranges:
     """Return `ranges` with gaps closed, smallest first: those that make the round shorter, and those that may be read
     ahead.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from h5zarr.io.limits import Limits
 from h5zarr.io.pace import Pace
+from h5zarr.io.round_limits import RoundLimits
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -76,14 +76,14 @@ class ReadPolicy:
             if value is not None and not value >= 0:
                 raise ValueError(f"{field.name} is {value}, but must not be negative")
 
-    def limits(self, pace: Pace, lacking_nbytes: int, credit_nbytes: int, *, is_paged: bool) -> Limits:
+    def limits(self, pace: Pace, lacking_nbytes: int, credit_nbytes: int, *, is_paged: bool) -> RoundLimits:
         """Return the limits of a round that lacks `lacking_nbytes`.
 
         `credit_nbytes` is what reading ahead has earned so far.
         """
         bandwidth = pace.bytes_per_second
         whole_seconds = max(self.whole_seconds, self.whole_round_trips * pace.latency_seconds)
-        return Limits(
+        return RoundLimits(
             # With many requests, each also costs its share of the latency, since others are under way meanwhile.
             gap_nbytes=round(bandwidth * max(self.request_seconds, pace.latency_seconds / self.concurrency)),
             ahead_nbytes=credit_nbytes

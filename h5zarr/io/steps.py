@@ -16,7 +16,9 @@ from itertools import accumulate
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from h5zarr.errors import H5ZarrError
+from h5zarr.io.column import SpanColumn
 from h5zarr.io.span import Pages, Span
+from h5zarr.limits import Limits
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -78,6 +80,19 @@ def run(step: Step[T], read_many: ReadMany, far: Far | None = None) -> T:
     except StopIteration as finished:
         result: T = finished.value
         return result
+
+
+def bounded(read_many: ReadMany, limits: Limits) -> ReadMany:
+    """Return `read_many` as long as all that is asked for is no more metadata than a file may have."""
+    asked = 0
+
+    def read(spans: Sequence[Span]) -> Sequence[memoryview]:
+        nonlocal asked
+        asked += len(spans) * spans.nbytes if isinstance(spans, SpanColumn) else sum([nbytes for _, nbytes in spans])
+        limits.check("metadata_nbytes", asked, f"its metadata take {asked:,} bytes or more")
+        return read_many(spans)
+
+    return read
 
 
 def attempt(step: Step[T]) -> Step[T | H5ZarrError]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from h5zarr.errors import MalformedFile, Problem
 from h5zarr.io.steps import Step
+from h5zarr.limits import USUAL, Limits
 from h5zarr.netcdf3.header import read_header
 from h5zarr.netcdf3.model import ClassicFile, ClassicVariable, Header
 
@@ -23,9 +24,11 @@ class _Place(NamedTuple):
     number: int
 
 
-def read_classic(url: str, nbytes: int, beginning: bytes = b"") -> Step[ClassicFile]:
+def read_classic(url: str, nbytes: int, beginning: bytes = b"", limits: Limits = USUAL) -> Step[ClassicFile]:
     """Return what the file at `url`, of `nbytes` bytes, holds. `beginning` are bytes of it that are there already."""
     header = yield from read_header(nbytes, beginning)
+    count = len(header.dimensions) + len(header.variables)
+    limits.check("object_count", count, f"it has {count:,} dimensions and variables")
     return interpret_header(url, nbytes, header)
 
 

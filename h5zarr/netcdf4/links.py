@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from h5zarr.errors import Problem
+from h5zarr.errors import H5ZarrError, Problem
 from h5zarr.hdf5.model import ExternalLink, Group, H5File, HardLink, Link, Object, SoftLink, UserLink
 
 _MOST_HOPS = 16  # soft and external links on one way; the library gives up there, too
 _FETCH = "Put that file where the link says, then try again."
 _REPAIR = "Nothing else is affected. Remove the link, or restore what it pointed to."
 
-# The files that external links lead to, by the file that has the link and the name in the link.
-Others: TypeAlias = Mapping[tuple[H5File, str], H5File]
+# The files that external links lead to, by the file that has the link and the name in the link; or why there is none.
+Others: TypeAlias = Mapping[tuple[H5File, str], H5File | H5ZarrError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,9 @@ class _Way:
         if other is None:
             message = f"an external link to {link.target!r} in {link.file!r}, and that file could not be had"
             raise DeadEnd("source", message, _FETCH)
+        if isinstance(other, H5ZarrError):
+            message = f"an external link to {link.target!r} in {link.file!r}: {other}"
+            raise DeadEnd(other.kind, message, other.remedy)
         try:
             found = self._descend(link.target, other.root, other)
         except DeadEnd as end:

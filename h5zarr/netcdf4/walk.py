@@ -53,7 +53,8 @@ def walk(file: H5File, others: Others) -> tuple[list[Place], list[Problem]]:
     A group or dataset with several names stands under each, as netCDF-C shows it, with two exceptions: a group inside
     itself, and the further names of a group when there are too many, which a few links can bring about.
     """
-    walking = _Walk(others, _NAMES_PER_OBJECT * (len(file.objects) + sum(len(one.objects) for one in others.values())))
+    count = len(file.objects) + sum(len(one.objects) for one in others.values() if isinstance(one, H5File))
+    walking = _Walk(others, _NAMES_PER_OBJECT * count)
     places: list[Place] = []
     waiting = [Place(path="/", file=file, group=file.root)]
     while waiting:

@@ -15,6 +15,7 @@ from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.hierarchy import ArrayNode, Manifest
 from h5zarr.io.ranges import Column
 from h5zarr.io.url import display_url
+from h5zarr.limits import LimitReached
 from h5zarr.read.chunk_rows import ChunkRows, chunk_rows, grid_shape
 from h5zarr.read.decoding import Decoder, find_decoder
 from h5zarr.read.placing import Placing
@@ -65,7 +66,7 @@ class ArrayValues:
         self.path, rows, self._sources, node = state
         self._manifest_of = None
         self.__dict__["_rows"] = rows
-        decoder = find_decoder(node)
+        decoder = find_decoder(node, self._sources.limits)
         assert decoder is not None
         self._describe(node, decoder)
 
@@ -92,7 +93,7 @@ class ArrayValues:
     def _take(self, key: tuple[Any, ...]) -> npt.NDArray[Any]:
         try:
             whole = self._decoder.decode(self._rows.inline[0])
-        except (MalformedFile, Unsupported) as error:
+        except (MalformedFile, Unsupported, LimitReached) as error:
             raise error.naming(self.path) from None
         return np.array(whole[(*key, ...)])
 
@@ -109,7 +110,7 @@ class ArrayValues:
             for position in np.flatnonzero(inline >= 0).tolist():
                 placing.place([position], [memoryview(self._rows.inline[int(inline[position])])])
             self._fetch(np.flatnonzero(rows >= 0), rows, placing)
-        except (MalformedFile, Unsupported) as error:
+        except (MalformedFile, Unsupported, LimitReached) as error:
             raise error.naming(self._name) from None
         return values
 

@@ -18,6 +18,7 @@ from h5zarr.filters.pipeline import undo_filters
 from h5zarr.filters.shuffle import unshuffled
 from h5zarr.hdf5.guard import SURPRISES, surprised
 from h5zarr.hierarchy import ArrayNode, Json
+from h5zarr.limits import USUAL, Limits
 from h5zarr.netcdf4.conversion import convert_elements, stored_nbytes
 from h5zarr.refs.v2_codecs import byte_order
 from h5zarr.refs.v2_types import decode_data_type
@@ -41,10 +42,10 @@ class Decoder:
     is_plain: bool = False
 
 
-def find_decoder(node: ArrayNode) -> Decoder | None:
+def find_decoder(node: ArrayNode, limits: Limits = USUAL) -> Decoder | None:
     """Return the decoder of an array's chunks; None where a codec, or the type, is not known here."""
     try:
-        decoder = _find_decoder(node)
+        decoder = _find_decoder(node, limits)
     except (H5ZarrError, *SURPRISES):
         return None
     return replace(decoder, decode=_guarded(decoder.decode))
@@ -62,21 +63,21 @@ def _guarded(decode: Decode) -> Decode:
     return guarded
 
 
-def _find_decoder(node: ArrayNode) -> Decoder:
+def _find_decoder(node: ArrayNode, limits: Limits) -> Decoder:
     first, *others = node.codecs
     dtype = decode_data_type(node.data_type, byte_order(node.codecs))
     shape = node.chunk_shape
     if first["name"] == "vlen-utf8":
-        return Decoder(dtype=dtype, decode=_texts(shape, _filters(others)))
+        return Decoder(dtype=dtype, decode=_texts(shape, _filters(others), limits))
     if first["name"] != "bytes":
         raise Unrepresentable(f"codec {first['name']} is not read here")
     if others and others[0]["name"] == _ELEMENTS:
         message = b64decode(others[0]["configuration"]["datatype"])
-        return Decoder(dtype=dtype, decode=_converted(dtype, shape, message, _filters(others[1:])))
+        return Decoder(dtype=dtype, decode=_converted(dtype, shape, message, _filters(others[1:]), limits))
     filters = _filters(others)
     if not filters:
         return Decoder(dtype=dtype, decode=_plain(dtype, shape), is_plain=True)
-    return Decoder(dtype=dtype, decode=_filtered(dtype, shape, filters))
+    return Decoder(dtype=dtype, decode=_filtered(dtype, shape, filters, limits))
 
 
 def _filters(codecs: list[Json]) -> tuple[CodecFilter, ...]:
@@ -93,12 +94,13 @@ def _plain(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Decode:
     return decode
 
 
-def _filtered(dtype: np.dtype[Any], shape: tuple[int, ...], filters: tuple[CodecFilter, ...]) -> Decode:
+def _filtered(dtype: np.dtype[Any], shape: tuple[int, ...], filters: tuple[CodecFilter, ...], limits: Limits) -> Decode:
     nbytes = dtype.itemsize * prod(shape)
     ends_in_shuffle = filters[0].number == _SHUFFLE and filters[0].values == (dtype.itemsize,) and dtype.itemsize > 1
     behind = filters[1:] if ends_in_shuffle else filters
 
     def decode(content: Content) -> npt.NDArray[Any]:
+        _check_size(nbytes, limits)
         plain = undo_filters(bytes(content), behind, 0, nbytes)
         _check(len(plain), nbytes)
         if ends_in_shuffle:
@@ -109,7 +111,7 @@ def _filtered(dtype: np.dtype[Any], shape: tuple[int, ...], filters: tuple[Codec
 
 
 def _converted(
-    dtype: np.dtype[Any], shape: tuple[int, ...], message: bytes, filters: tuple[CodecFilter, ...]
+    dtype: np.dtype[Any], shape: tuple[int, ...], message: bytes, filters: tuple[CodecFilter, ...], limits: Limits
 ) -> Decode:
     """Elements that numpy has no type for; an array type has several of Zarr's in each."""
     count = prod(shape)
@@ -117,6 +119,8 @@ def _converted(
     nbytes = stored_nbytes(message) * (count // per_element)
 
     def decode(content: Content) -> npt.NDArray[Any]:
+        if filters:
+            _check_size(nbytes, limits)
         plain = undo_filters(bytes(content), filters, 0, nbytes)
         _check(len(plain), nbytes)
         return convert_elements(message, plain).astype(dtype, copy=False).reshape(shape)
@@ -124,13 +128,13 @@ def _converted(
     return decode
 
 
-def _texts(shape: tuple[int, ...], filters: tuple[CodecFilter, ...]) -> Decode:
+def _texts(shape: tuple[int, ...], filters: tuple[CodecFilter, ...], limits: Limits) -> Decode:
     count = prod(shape)
 
     def decode(content: Content) -> npt.NDArray[Any]:
         plain = bytes(content)
         if filters:
-            plain = undo_filters(plain, filters, 0, 2**31 - 1)
+            plain = undo_filters(plain, filters, 0, min(limits.chunk_nbytes, 2**31 - 1))
         return decode_texts(plain, count).reshape(shape)
 
     return decode
@@ -141,6 +145,8 @@ def decode_texts(content: bytes, count: int) -> npt.NDArray[Any]:
     try:
         (found,) = struct.unpack_from("<I", content)
         _check(found, count, "texts")
+        if 4 * count > len(content) - 4:
+            raise MalformedFile(f"a chunk of {len(content)} bytes cannot hold {count} texts")
         texts = np.empty(count, object)
         at = 4
         for number in range(count):
@@ -152,6 +158,11 @@ def decode_texts(content: bytes, count: int) -> npt.NDArray[Any]:
     except (struct.error, UnicodeDecodeError) as error:
         raise MalformedFile(f"a chunk of text cannot be read: {error}") from error
     return texts
+
+
+def _check_size(nbytes: int, limits: Limits) -> None:
+    """Raise where a chunk is larger than may be decoded, whatever it takes in the file."""
+    limits.check("chunk_nbytes", nbytes, f"a chunk takes {nbytes:,} bytes when it is decoded")
 
 
 def _check(found: int, expected: int, what: str = "bytes") -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from warnings import warn
@@ -14,6 +14,7 @@ from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Identity, Source, open_source
 from h5zarr.io.url import display_url, find_local_path
+from h5zarr.limits import USUAL, Limits
 from h5zarr.read.references import decode_source, find_references
 from h5zarr.read.sources import Sources, options_for
 from h5zarr.refs.names import NAME_KIND, URL_KIND
@@ -55,6 +56,8 @@ def open_hierarchy(
     policy: FetchPolicy | None = None,
     verify: bool = True,
     at: str | None = None,
+    allow: Sequence[str] = (),
+    limits: Limits = USUAL,
 ) -> Opened:
     """Open references, JSON, Parquet or Icechunk, or an HDF5 or netCDF file, which is then scanned: a path or URL.
 
@@ -62,37 +65,45 @@ def open_hierarchy(
     `{"s3": {...}, "https": {...}}`, where they need different ones. With `verify`, a file that is not the one that was
     recorded raises SourceChanged when the first chunk is read from it. `at` is the branch, tag or snapshot of an
     Icechunk repository.
+
+    References may not name every file, nor may a file that is scanned: `allow` has directories, paths and URLs, below
+    which they may. `limits` bound what the input may take.
     """
     text = os.fspath(url)
-    _check_arguments(storage_options, policy)
+    _check_arguments(storage_options, policy, allow)
     options = dict(storage_options or {})
-    sources = Sources(urls=(), storage_options=options, policy=policy or FetchPolicy())
+    sources = Sources(
+        urls=(), storage_options=options, policy=policy or FetchPolicy(), allow=tuple(allow), limits=limits
+    )
     if (found := find_references(text, sources, at)) is not None:
         return _open_references(text, *found, verify)
     with open_source(text, options_for(text, options)) as source:
-        if (references := decode_source(source, text)) is not None:
+        if (references := decode_source(source, text, limits)) is not None:
             return _open_references(text, references, sources, verify)
         return _open_file(source, text, sources, verify)
 
 
-def _check_arguments(storage_options: object, policy: object) -> None:
+def _check_arguments(storage_options: object, policy: object, allow: object) -> None:
     """Raise an error for what would fail later, or not at all, in words that do not say why."""
     if not isinstance(storage_options, Mapping | None):
         raise TypeError(f"storage_options must be a dict, and not {type(storage_options).__name__}")
     if not isinstance(policy, FetchPolicy | None):
         raise TypeError(f"policy must be an h5zarr.FetchPolicy, and not {type(policy).__name__}")
+    if isinstance(allow, str):
+        raise TypeError("allow must be a sequence of paths and URLs, and not one of them")
 
 
 def _open_references(url: str, references: References, sources: Sources, verify: bool) -> Opened:
     shown = display_url(url)
     # Paths that others left relative mean where this process is now, wherever it or its children go.
     urls = tuple(os.path.abspath(path) if (path := _relative(one)) else one for one in references.hierarchy.urls)
+    where = url if (local := find_local_path(url)) is None else os.path.abspath(local)
     expected = recorded_identities(urls, references.provenance) if verify else ()
     return Opened(
         url=shown,
         source=reference_url(urls[0] if urls else _recorded_source(references.provenance) or shown)[0],
         hierarchy=references.hierarchy,
-        sources=replace(sources, urls=urls, expected=expected),
+        sources=replace(sources, urls=urls, expected=expected, references=where),
     )
 
 
@@ -119,7 +130,8 @@ def recorded_identities(urls: tuple[str, ...], provenance: Provenance | None) ->
 def _open_file(source: Source, url: str, sources: Sources, verify: bool) -> Opened:
     """Scan a file, and keep what was read of it where that was all."""
     try:
-        translation = translate_source(source, url, Options(), options_for(url, sources.storage_options))
+        options = Options(limits=sources.limits, allow=sources.allow)
+        translation = translate_source(source, url, options, options_for(url, sources.storage_options))
     except (MalformedFile, Unsupported) as error:
         raise error.naming(source.url) from None
     hierarchy = translation.hierarchy

@@ -11,6 +11,7 @@ from h5zarr.io.ranges import open_ranges
 from h5zarr.io.source import Source
 from h5zarr.io.span import Span
 from h5zarr.io.url import display_url, find_local_path
+from h5zarr.limits import USUAL, Limits
 from h5zarr.read.parquet import is_parquet, read_parquet
 from h5zarr.read.sources import Sources, options_for
 from h5zarr.refs.compression import peek
@@ -49,7 +50,7 @@ def find_references(url: str, sources: Sources, at: str | None = None) -> tuple[
         # Known to be references before anything is read, and so one request is enough.
         reader = open_ranges(url, options_for(url, options), sources.policy)
         sources.keep(reader)
-        return decode_references(reader.read_whole(), display_url(url)), sources
+        return decode_references(reader.read_whole(), display_url(url), sources.limits), sources
     return None
 
 
@@ -68,10 +69,12 @@ def are_references(url: str) -> bool:
         return False
 
 
-def decode_source(source: Source, url: str) -> References | None:
+def decode_source(source: Source, url: str, limits: Limits = USUAL) -> References | None:
     """Return the references that an open file is, or None if it is something else; `url` is how the user calls it."""
     (head,) = source.read_many([Span(0, min(_SNIFFED_NBYTES, source.nbytes))])
     if not is_references(bytes(head)):
         return None
+    shown = display_url(url)
+    limits.check("references_nbytes", source.nbytes, f"{shown}: the references take {source.nbytes:,} bytes")
     (content,) = source.read_many([Span(0, source.nbytes)])
-    return decode_references(bytes(content), display_url(url))
+    return decode_references(bytes(content), shown, limits)

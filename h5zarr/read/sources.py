@@ -11,11 +11,13 @@ import numpy as np
 
 from h5zarr.errors import SourceError
 from h5zarr.hierarchy import TO_THE_END
+from h5zarr.io.allowed import check_referred
 from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.io.grammar import is_chain, protocol_of, split_chain
 from h5zarr.io.held_ranges import HeldRanges
 from h5zarr.io.ranges import Column, RangeReader, open_ranges
 from h5zarr.io.source import Identity
+from h5zarr.limits import USUAL, Limits
 
 _MOST_FILES_AT_ONCE = 32
 _BESIDE = -1
@@ -25,6 +27,9 @@ _BESIDE = -1
 class Sources:
     """Files by number. `expected` is what each was when it was recorded; None where it may be anything.
 
+    `references` is where the URLs stand, which then may not name every file, but any below the places in `allow`; None
+    where they come from a file that was scanned here, and are known to be harmless.
+
     It is sent to other processes as this description: readers are found again by it, and shared within a process.
     """
 
@@ -32,6 +37,9 @@ class Sources:
     storage_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     policy: FetchPolicy = field(default_factory=FetchPolicy)
     expected: tuple[Identity | None, ...] = ()
+    references: str | None = field(default=None, repr=False)
+    allow: tuple[str, ...] = ()
+    limits: Limits = USUAL
     _readers: dict[int, RangeReader] = field(default_factory=dict, repr=False, compare=False)
 
     def reader(self, number: int) -> RangeReader:
@@ -41,10 +49,16 @@ class Sources:
             url = self.urls[number]
             if not url:
                 raise SourceError("the references do not say which file they refer to")
+            self.check(url)
             expected = self.expected[number] if number < len(self.expected) else None
             reader = open_ranges(url, options_for(url, self.storage_options), self.policy, expected)
             self._readers[number] = reader
         return reader
+
+    def check(self, url: str) -> None:
+        """Raise NotAllowed where the references must not name the file at `url`."""
+        if self.references is not None:
+            check_referred(url, self.references, self.allow)
 
     def hold(self, number: int, content: memoryview) -> None:
         """Let source `number` be read from memory, in this process."""
@@ -61,11 +75,28 @@ class Sources:
         self._readers.clear()
 
     def __reduce__(self) -> Any:
-        return _restore, (self.urls, dict(self.storage_options), self.policy, self.expected)
+        rest = (self.references, self.allow, self.limits)
+        return _restore, (self.urls, dict(self.storage_options), self.policy, self.expected, *rest)
 
 
-def _restore(urls: tuple[str, ...], options: dict[str, Any], policy: FetchPolicy, expected: Any) -> Sources:
-    return Sources(urls=urls, storage_options=options, policy=policy, expected=expected)
+def _restore(
+    urls: tuple[str, ...],
+    options: dict[str, Any],
+    policy: FetchPolicy,
+    expected: Any,
+    references: str | None,
+    allow: tuple[str, ...],
+    limits: Limits,
+) -> Sources:
+    return Sources(
+        urls=urls,
+        storage_options=options,
+        policy=policy,
+        expected=expected,
+        references=references,
+        allow=allow,
+        limits=limits,
+    )
 
 
 def in_each(jobs: Sequence[Callable[[], None]]) -> None:

@@ -10,6 +10,7 @@ from io import BytesIO
 from typing import BinaryIO, Protocol
 
 from h5zarr.errors import MalformedFile, OutputError, Unsupported
+from h5zarr.limits import USUAL, Limits
 
 # A million references, 97 MB: gzip makes 11.8 MB of them in 0.4 s at level 1, 10.9 MB in 1.2 s at level 6; zstd makes
 # 9.8 MB in 0.2 s at level 1; levels 3 and 6 are slower and larger.
@@ -63,19 +64,21 @@ def _zstd(name: str) -> Compressor:
     return zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True, threads=0).compressobj()
 
 
-def decompress(content: bytes, name: str) -> bytes:
+def decompress(content: bytes, name: str, limits: Limits = USUAL) -> bytes:
     """Return what was compressed, or `content` itself if its first bytes are not those of a compressed file.
 
-    Raises MalformedFile with `name` if it is damaged or grows without bounds, Unsupported if a package is missing.
+    Raises MalformedFile with `name` if it is damaged or grows without bounds, LimitReached if it is more than it may
+    be, Unsupported if a package is missing.
     """
-    most = max(_ALWAYS_NBYTES, _GROWTH * len(content))
+    most = min(max(_ALWAYS_NBYTES, _GROWTH * len(content)), limits.references_nbytes)
     if content.startswith(GZIP):
         found = _decompress_gzip(content, most, name)
     elif content.startswith(ZSTD):
         found = _decompress_zstd(content, most, name)
     else:
-        return content
-    if len(found) > most:
+        found = content
+    limits.check("references_nbytes", len(found), f"{name}: the references take {len(found):,} bytes or more")
+    if found is not content and len(found) > most:
         raise MalformedFile(f"{name}: {len(content)} bytes decompress to more than {most}")
     return found
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from h5zarr.errors import H5ZarrError, MalformedFile, Unsupported
 from h5zarr.hdf5.guard import SURPRISES, surprised
 from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy
+from h5zarr.limits import USUAL, Limits
 from h5zarr.refs.array_metadata import ArrayMetadata, name_dimensions
 from h5zarr.refs.chunk_entries import Index, Run, decode_entries
 from h5zarr.refs.chunk_keys import group_entries
@@ -46,13 +47,13 @@ def is_own_references(content: bytes) -> bool:
     return peek(content, len(OWN_BEGINNING)) == OWN_BEGINNING
 
 
-def decode_references(content: bytes, name: str) -> References:
+def decode_references(content: bytes, name: str, limits: Limits = USUAL) -> References:
     """Return what a reference JSON holds, of which `content` are the bytes, perhaps compressed by gzip or zstd.
 
     `name` is how errors call the file: it must be safe to show. What is there, but cannot be understood, is among the
     problems of the hierarchy; raises an H5ZarrError where nothing can be trusted.
     """
-    content = decompress(content, name)
+    content = decompress(content, name, limits)
     with told_of(name):
         try:
             if (document := decode_own_document(content)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -17,6 +17,7 @@ from h5zarr.io.source import open_source
 from h5zarr.io.span import Span
 from h5zarr.io.url import display_url, find_local_path
 from h5zarr.io.verify import check_unchanged
+from h5zarr.limits import USUAL, Limits
 from h5zarr.read.opening import Opened, open_hierarchy
 from h5zarr.read.sources import options_for
 from h5zarr.verifying.arrays import Verified, verify_array, verify_group
@@ -68,6 +69,8 @@ def verify(
     seed: int = 0,
     group: str = "/",
     storage_options: Mapping[str, Any] | None = None,
+    allow: Sequence[str] = (),
+    limits: Limits = USUAL,
     on_array: Callable[[Verified, int], None] | None = None,
 ) -> Verification:
     """Compare what Zarr reads through references with what h5py, or netCDF4, reads from the file itself.
@@ -75,12 +78,13 @@ def verify(
     `source` is the file to compare with, if not the one that the references were made of; `group` is the group of it
     that is their root. With `sample`, about that share of the chunks of each array is compared, the same for the same
     `seed`; always the first and the last, some at the edges, and some of those that are missing or inlined. `on_array`
-    is told of each array when it is done, and how many there are. Raises H5ZarrError where nothing can be compared.
+    is told of each array when it is done, and how many there are. `allow` and `limits` are as for `h5zarr.open_store`.
+    Raises H5ZarrError where nothing can be compared.
     """
     if sample is not None and not 0 < sample <= 1:
         raise ValueError(f"sample is {sample}, but must be above 0 and at most 1")
     started = time.perf_counter()
-    opened = open_hierarchy(references, storage_options=storage_options)
+    opened = open_hierarchy(references, storage_options=storage_options, allow=allow, limits=limits)
     try:
         url = os.fspath(source) if source is not None else _recorded(opened)
         result = Verification(opened.url, display_url(url))
@@ -100,7 +104,9 @@ def verify(
 def _recorded(opened: Opened) -> str:
     if not opened.sources.urls and opened.source == opened.url:
         raise Unsupported(f"{opened.url}: the references do not say which file they are of", remedy="Name it: SOURCE.")
-    return opened.sources.urls[0] if opened.sources.urls else opened.source
+    url = opened.sources.urls[0] if opened.sources.urls else opened.source
+    opened.sources.check(url)
+    return url
 
 
 def _find_change(opened: Opened, storage_options: Mapping[str, Any]) -> str:
@@ -108,6 +114,7 @@ def _find_change(opened: Opened, storage_options: Mapping[str, Any]) -> str:
     for url, expected in zip(opened.sources.urls, opened.sources.expected, strict=False):
         if expected is None:
             continue
+        opened.sources.check(url)
         try:
             with open_source(url, options_for(url, dict(storage_options))) as source:
                 check_unchanged(display_url(url), expected, source.identity)

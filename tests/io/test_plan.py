@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h5zarr.io.limits import Limits
 from h5zarr.io.plan import Ranges, plan_fetches, subtract_ranges, total_nbytes, unite_ranges
 from h5zarr.io.policy import KIB, MIB
+from h5zarr.io.round_limits import RoundLimits
 
 FILE_NBYTES = 400
 NOTHING: Ranges = np.empty((0, 2), dtype=np.int64)
@@ -27,17 +27,17 @@ def places(given_ranges: Iterable[Iterable[int]]) -> set[int]:
 pair = st.tuples(st.integers(0, FILE_NBYTES), st.integers(0, FILE_NBYTES)).map(lambda ends: (min(ends), max(ends)))
 any_ranges = st.lists(pair, max_size=12).map(lambda pairs: ranges(*pairs))
 any_limits = st.builds(
-    Limits,
+    RoundLimits,
     gap_nbytes=st.integers(0, 100),
     ahead_nbytes=st.integers(0, 300),
     whole_nbytes=st.integers(0, 100),
     block_nbytes=st.sampled_from([1, 2, 8, 64, 1024]),
     request_nbytes=st.integers(1, 500),
 )
-LIMITS = Limits(gap_nbytes=0, ahead_nbytes=0, whole_nbytes=0, block_nbytes=1, request_nbytes=4 * MIB)
+LIMITS = RoundLimits(gap_nbytes=0, ahead_nbytes=0, whole_nbytes=0, block_nbytes=1, request_nbytes=4 * MIB)
 
 
-def plan(wanted: Ranges, held: Ranges, nbytes: int, limits: Limits) -> Ranges:
+def plan(wanted: Ranges, held: Ranges, nbytes: int, limits: RoundLimits) -> Ranges:
     return plan_fetches(subtract_ranges(unite_ranges(wanted), held), held, nbytes, limits)
 
 
@@ -62,7 +62,7 @@ def test_a_difference_holds_exactly_what_is_not_held(wanted: Ranges, held: Range
 
 @given(any_ranges, any_ranges, st.lists(st.integers(0, FILE_NBYTES), max_size=5), any_limits)
 def test_a_plan_covers_what_is_asked_within_its_bounds(
-    wanted: Ranges, held: Ranges, cuts: list[int], limits: Limits
+    wanted: Ranges, held: Ranges, cuts: list[int], limits: RoundLimits
 ) -> None:
     held = unite_ranges(held)
     for cut in cuts:  # blocks that touch each other, as pieces of one large range do
@@ -86,7 +86,7 @@ def test_a_plan_covers_what_is_asked_within_its_bounds(
 
 @given(any_ranges, any_ranges, any_limits)
 def test_a_round_never_makes_more_requests_than_it_lacks_stretches(
-    wanted: Ranges, held: Ranges, limits: Limits
+    wanted: Ranges, held: Ranges, limits: RoundLimits
 ) -> None:
     held = unite_ranges(held)
     lacking = subtract_ranges(unite_ranges(wanted), held)

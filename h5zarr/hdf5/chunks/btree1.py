@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.btree1 import NodeType, Shape, read_leaf_entries
+from h5zarr.hdf5.chunks.btree1_keys import KeyCheck
 from h5zarr.hdf5.chunks.table import ChunkGrid, allocate_table
 from h5zarr.hdf5.columns import address_column, stored_column, uint_column
 from h5zarr.hdf5.model import ChunkTable
@@ -19,7 +22,9 @@ def read_btree1(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]
     """
     key_nbytes = 8 + 8 * (grid.rank + 1)
     shape = Shape(node_type=NodeType.CHUNKS, capacity=2 * sizes.chunk_rank, key_nbytes=key_nbytes, sizes=sizes)
-    entries = yield from read_leaf_entries(address, shape)
+    element_nbytes = max(1, grid.chunk_nbytes // prod(grid.chunk_shape))
+    check = KeyCheck((*grid.chunk_shape, element_nbytes))
+    entries = yield from read_leaf_entries(address, shape, check)
     table = allocate_table(entries.count, grid.rank)
     filled = 0
     for rows in entries.slabs():

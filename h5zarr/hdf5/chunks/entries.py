@@ -17,9 +17,14 @@ _MASK_NBYTES = 4
 
 
 class EntryColumns:
-    """Fills a table with entries, a run of chunk numbers at a time; entries without an address are left out."""
+    """Fills a table with entries, a run of chunk numbers at a time; entries without an address are left out.
 
-    def __init__(self, client: int, entry_nbytes: int, grid: ChunkGrid, sizes: Sizes, *, at: int) -> None:
+    So are those from number `most` on, where there is such a number: the library does not look at them.
+    """
+
+    def __init__(
+        self, client: int, entry_nbytes: int, grid: ChunkGrid, sizes: Sizes, *, at: int, most: int | None = None
+    ) -> None:
         size_width = entry_nbytes - sizes.offset_nbytes - _MASK_NBYTES
         is_possible = 1 <= size_width <= 8 if client == _FILTERED else entry_nbytes == sizes.offset_nbytes
         if client not in (_UNFILTERED, _FILTERED) or not is_possible:
@@ -28,6 +33,7 @@ class EntryColumns:
         self._size_width = size_width if client == _FILTERED else 0
         self._grid = grid
         self._sizes = sizes
+        self._most = most
         self._table: ChunkTable | None = None
         self._filled = 0
 
@@ -50,6 +56,9 @@ class EntryColumns:
         if UNDEFINED in address:
             stored = address != UNDEFINED
             rows, numbers, address = rows[stored], numbers[stored], address[stored]
+        if self._most is not None and len(numbers) and numbers.max() >= self._most:
+            known = numbers < self._most
+            rows, numbers, address = rows[known], numbers[known], address[known]
         start, end = self._filled, self._filled + len(rows)
         table.address[start:end] = address
         grid_indexes(numbers, self._grid, table.index[start:end])

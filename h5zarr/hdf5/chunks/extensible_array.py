@@ -120,7 +120,7 @@ def read_extensible_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[C
     if header.index_block is None:
         return empty_table(grid.rank)
     array = _Array(address=address, header=header, sizes=sizes, super_blocks=_super_blocks(header, address))
-    columns = EntryColumns(header.client, header.entry_nbytes, grid, sizes, at=address)
+    columns = EntryColumns(header.client, header.entry_nbytes, grid, sizes, at=address, most=header.max_index)
     data_blocks, super_blocks = yield from _read_index_block(array, header.index_block, columns)
     near = _data_block_spans(array, data_blocks)
     spans = [_super_block_span(array, at, block) for at, block in super_blocks]

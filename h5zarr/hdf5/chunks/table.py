@@ -54,6 +54,7 @@ class ChunkGrid:
 
 
 _MOST = np.iinfo(np.int64).max
+_ASTRAY = "the chunks are not in order in their index, so that it does not lead to all of them"
 
 
 @lru_cache(maxsize=1024)
@@ -92,19 +93,21 @@ def allocate_table(count: int, rank: int) -> ChunkTable:
     )
 
 
-def finish_table(table: ChunkTable, grid: ChunkGrid, sizes: Sizes) -> ChunkTable:
+def finish_table(table: ChunkTable, grid: ChunkGrid, sizes: Sizes, *, is_searched: bool = False) -> ChunkTable:
     """Return the table in row-major order, without chunks that lie outside the dataset's extent.
 
     Such chunks remain when a dataset is shrunk, and no reader sees them. Raises when a chunk is outside the file or
-    stands twice in the index.
+    stands twice in the index; and in an index that `is_searched`, when it is not where it would be found.
     """
-    table = _inside_extent(table, grid)
+    whole, table = table, _inside_extent(table, grid)
+    if is_searched and table is not whole and not _is_ascending(whole.index):
+        raise MalformedFile(_ASTRAY)
     if grid.edge_chunks_unfiltered and grid.filter_count:
         _mask_edges(table, grid)
     if not grid.filter_count:
         _size_unfiltered(table, grid)
     _check_addresses(table, sizes)
-    return _in_order(table, grid)
+    return _in_order(table, grid, is_searched)
 
 
 def _select(table: ChunkTable, rows: npt.NDArray[np.bool_]) -> ChunkTable:
@@ -145,7 +148,7 @@ def _check_addresses(table: ChunkTable, sizes: Sizes) -> None:
         )
 
 
-def _in_order(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
+def _in_order(table: ChunkTable, grid: ChunkGrid, is_searched: bool) -> ChunkTable:
     if len(table) < 2:
         return table
     position = _row_major(table.index, grid.grid_shape)
@@ -159,10 +162,23 @@ def _in_order(table: ChunkTable, grid: ChunkGrid) -> ChunkTable:
         _reorder(table, order)
         position = position[order]
         twice = position[1:] == position[:-1]
+        if is_searched and not twice.any():
+            raise MalformedFile(_ASTRAY)
     if twice.any():
         where = tuple(int(number) for number in table.index[int(twice.argmax())])
         raise MalformedFile(f"chunk {where} stands twice in its index")
     return table
+
+
+def _is_ascending(index: npt.NDArray[np.int64]) -> bool:
+    """Return whether every row is behind the one before it, compared axis by axis."""
+    numbers = index.view(np.uint64)
+    behind = np.zeros(len(index) - 1, np.bool_)
+    same = np.ones(len(index) - 1, np.bool_)
+    for column in numbers.T:
+        behind |= same & (column[1:] > column[:-1])
+        same &= column[1:] == column[:-1]
+    return bool(behind.all())
 
 
 def _row_major(index: npt.NDArray[np.int64], grid_shape: tuple[int, ...]) -> npt.NDArray[np.int64] | None:

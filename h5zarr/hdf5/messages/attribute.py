@@ -55,13 +55,18 @@ def _starts(message: bytes) -> tuple[int, int, int, int]:
     return name_at, datatype_at, dataspace_at, value_at
 
 
+def _name(stored: bytes) -> bytes:
+    """Return the name that stands in a message. The last byte is its end, whatever it is: so does the library."""
+    return stored[:-1].partition(b"\0")[0]
+
+
 def decode_attribute(message: bytes) -> AttributeMessage:
     """Return the parts of a message of version 1, 2 or 3."""
     name_at, datatype_at, dataspace_at, value_at = _starts(message)
     version, flags, name_nbytes, datatype_nbytes, dataspace_nbytes = _FIELDS.unpack_from(message)
     flags = 0 if version == 1 else flags
     return AttributeMessage(
-        text(message[name_at : name_at + name_nbytes].partition(b"\0")[0]),
+        text(_name(message[name_at : name_at + name_nbytes])),
         message[datatype_at : datatype_at + datatype_nbytes],
         message[dataspace_at : dataspace_at + dataspace_nbytes],
         message[value_at:],

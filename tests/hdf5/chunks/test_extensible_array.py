@@ -3,14 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 
+import h5zarr
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.chunks.extensible_array import read_extensible_array
 from h5zarr.hdf5.chunks.table import ChunkGrid
 from h5zarr.hdf5.model import ChunkTable, IndexKind
 from h5zarr.io.steps import run
 from tests.fake_file import UNDEFINED, FakeFile, uint, with_checksum
+from tests.fuzz.mutating import correct_checksums
+from tests.fuzz.seeds import map_hdf5
 from tests.hdf5.chunks.writing import check, grid, write
 
 EXTENSIBLE = IndexKind.EXTENSIBLE_ARRAY
@@ -32,7 +36,7 @@ def header(**changes: int) -> bytes:
         "page_bits": 1,
     } | changes
     index_block = fields.pop("index_block", 0x400)
-    return with_checksum(b"EAHD" + bytes(fields.values()) + bytes(6 * 8) + uint(index_block))
+    return with_checksum(b"EAHD" + bytes(fields.values()) + bytes(4 * 8) + uint(1 << 20) + bytes(8) + uint(index_block))
 
 
 def block(signature: bytes, *numbers: int, place: int | None = None, extra: bytes = b"", owner: int = AT) -> bytes:
@@ -182,3 +186,21 @@ def test_an_array_may_grow_along_its_unlimited_axis(tmp_path: Path) -> None:
         dataset.resize((7, 50))
         dataset[6] = 12
     check(path, chunks=6 + 10 + 25, kind=EXTENSIBLE)
+
+
+def test_entries_from_the_highest_number_on_are_not_looked_at_as_in_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "array.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("x", data=np.arange(20), chunks=(2,), maxshape=(None,), fillvalue=-1)
+    seed = map_hdf5("array.h5", path.read_bytes())
+    content = bytearray(seed.content)
+    place = content.find(b"EAHD") + 44  # behind eight numbers of one byte and four of eight
+    assert content[place] == 10
+    content[place] = 7
+    correct_checksums(content, seed)
+    path.write_bytes(content)
+    with h5py.File(path) as file:
+        shown = file["x"][...]
+    assert shown.tolist() == [*range(14), *[-1] * 6]
+    ((_, dataset),) = h5zarr.scan(str(path)).datasets()
+    assert dataset.layout.chunks.index[:, 0].tolist() == list(range(7))

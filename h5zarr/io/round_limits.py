@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class RoundLimits:
     """What one round may do. A gap of up to `gap_nbytes` costs less than a request, and may be closed to spare one."""
 
     gap_nbytes: int

@@ -1,0 +1,65 @@
+"""Do the keys of a version 1 B-tree lead to its chunks? The library finds chunks by them, and reads fill elsewhere."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.btree1 import Entries
+from h5zarr.hdf5.columns import stored_column
+
+Keys = npt.NDArray[np.uint64]  # a row for each key: the chunk's index, and the place inside an element
+
+_SIZES_NBYTES = 8  # of the chunk's size and filter mask, which come first in a key
+
+
+class Ranges(NamedTuple):
+    """From which key on, and up to which, the nodes below have chunks."""
+
+    low: Keys
+    high: Keys
+
+
+class KeyCheck:
+    """Checks one level of a tree after the other, from the root down. `units` are the chunk's shape in a key."""
+
+    def __init__(self, units: tuple[int, ...]) -> None:
+        self._units = units
+        self._within: Ranges | None = None
+
+    def __call__(self, entries: Entries, *, is_leaf: bool) -> None:
+        """Raise where a node has chunks that are not in the range in which its parent has it looked for."""
+        first, last, end = (self._decode(rows) for rows in entries.edge_keys())
+        wrong = ~_is_before(last, end)
+        if self._within is not None:
+            low, high = (keys[entries.is_used] for keys in self._within)
+            wrong |= _is_before(first, low) | ~_is_before(last, high)
+        if not is_leaf:
+            self._within = self._ranges(entries, end)
+            wrong = np.concatenate((wrong, ~_is_before(*self._within)))
+        if wrong.any():
+            raise MalformedFile("B-tree has keys that do not lead to its chunks", at=entries.address)
+
+    def _ranges(self, entries: Entries, end: Keys) -> Ranges:
+        """Return the range of each child: from its key up to the next one of the node."""
+        low = np.concatenate([self._decode(rows) for rows in entries.slabs()])
+        high = np.roll(low, -1, axis=0)
+        high[np.cumsum(entries.counts[entries.is_used]) - 1] = end
+        return Ranges(low, high)
+
+    def _decode(self, rows: npt.NDArray[np.uint8]) -> Keys:
+        places = [stored_column(rows, _SIZES_NBYTES + 8 * axis, 8).view(np.uint64) for axis in range(len(self._units))]
+        return np.stack([place // np.uint64(unit) for place, unit in zip(places, self._units, strict=True)], axis=1)
+
+
+def _is_before(one: Keys, other: Keys) -> npt.NDArray[np.bool_]:
+    """Return which keys of `one` are before those of `other`, compared axis by axis."""
+    before = np.zeros(len(one), np.bool_)
+    same = np.ones(len(one), np.bool_)
+    for axis in range(one.shape[1]):
+        before |= same & (one[:, axis] < other[:, axis])
+        same &= one[:, axis] == other[:, axis]
+    return before

@@ -1,0 +1,94 @@
+"""Which files an input may make this machine read: those that the user allows, and those that can be no surprise.
+
+A place is a directory, as a path or a URL, and stands for everything below it: "/data", "s3://bucket/raw/", "sftp://".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+from h5zarr.errors import SourceRefused
+from h5zarr.io.grammar import PROTOCOL, find_named, protocol_of, split_chain, split_query
+from h5zarr.io.url import display_url, find_local_path
+
+# What references of strangers may name: these read only, and say nothing of this machine to those whom they ask.
+_USUAL = frozenset({"http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "ocilake"})
+_WRAPPERS = frozenset({"zip", "tar", "libarchive", "simplecache", "filecache", "blockcache"})
+_LOCAL = frozenset({"file", "local"})
+_DOTS = re.compile(r"(?:^|[/\\])(?:\.|%2e){2}(?:$|[/\\?#]|%2f|%5c)", re.IGNORECASE)
+
+
+class NotAllowed(SourceRefused):
+    """An input names a file that it has no business with."""
+
+    kind = "not allowed"
+    remedy = "If you trust where the input comes from, allow the place: --allow PLACE, or allow=[PLACE]."
+
+
+def is_beside(url: str, other: str) -> bool:
+    """Return whether `other` is in the directory of the file at `url`, or below it. Symbolic links are not resolved."""
+    path = find_local_path(url)
+    if path is not None:
+        path = os.path.abspath(path)
+        return any(is_below(other, os.path.dirname(one)) for one in (path, os.path.realpath(path)))
+    links, others = split_chain(url), split_chain(other)
+    place = find_named(links)
+    if len(links) != len(others) or links[:place] + links[place + 1 :] != others[:place] + others[place + 1 :]:
+        return False
+    return is_below(others[place], split_query(links[place])[0].rpartition("/")[0] + "/")
+
+
+def is_allowed(url: str, places: Sequence[str]) -> bool:
+    """Return whether a file is below one of `places`."""
+    return any(is_below(url, place) for place in places)
+
+
+def is_below(url: str, place: str) -> bool:
+    """Return whether the file at `url` is in the directory `place`, or below it; of a chain, the file that is read."""
+    *wrappers, link = split_chain(url)
+    if any(protocol_of(f"{one.partition('://')[0]}://") not in _WRAPPERS for one in wrappers):
+        return False
+    path, directory = find_local_path(link), find_local_path(place)
+    if path is not None or directory is not None:
+        return path is not None and directory is not None and _is_path_below(path, directory)
+    begin = place if place.endswith("/") else f"{place}/"
+    match = PROTOCOL.match(begin)
+    rest = split_query(link)[0]
+    if match is None or protocol_of(rest) != match[1].lower():
+        return False
+    inside = rest.partition("://")[2]
+    return inside.startswith(begin[match.end() :]) and not _DOTS.search(inside)
+
+
+def _is_path_below(path: str, directory: str) -> bool:
+    path, directory = os.path.abspath(path), os.path.abspath(directory)
+    return path == directory or path.startswith(directory.rstrip(os.sep) + os.sep)
+
+
+def check_referred(url: str, references: str, places: Sequence[str]) -> None:
+    """Raise NotAllowed where the references at `references` must not name the file at `url`.
+
+    References on this machine may name any local file, those from elsewhere none. Both may name what is on the web or
+    in a bucket; another protocol has to be that of the references themselves. All but `places`, which are allowed.
+    """
+    if is_allowed(url, places):
+        return
+    links = split_chain(url)
+    shown = display_url(url)
+    is_near = find_local_path(references) is not None
+    for number, link in enumerate(links):
+        is_last = number == len(links) - 1
+        protocol = link.lower() if not is_last and "://" not in link else protocol_of(link)
+        if is_last and find_local_path(link) is not None:
+            protocol = "file"
+        if not is_last and protocol in _WRAPPERS:
+            continue
+        if protocol in _LOCAL:
+            if not is_near:
+                raise NotAllowed(f"{shown}: references from elsewhere name a file on this machine")
+        elif protocol not in _USUAL and protocol not in map(protocol_of, split_chain(references)):
+            raise NotAllowed(f"{shown}: references name a file by the protocol {protocol!r}, which is unusual")
+        if not is_near and _DOTS.search(split_query(link)[0]):
+            raise NotAllowed(f"{shown}: references from elsewhere name a file by a path that leads upwards")
