@@ -198,9 +198,8 @@ def translate_source(
     """
     started = time.perf_counter()
     with paused_collector():
-        made = translate_scanned(
-            source, scan_any(source, options.limits), url, options, storage_options, policy, opener
-        )
+        file = scan_any(source, options.limits)
+        made = translate_scanned(source, file, url, options, storage_options, policy, opener)
     return replace(made, seconds=time.perf_counter() - started)
 
 

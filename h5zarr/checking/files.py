@@ -70,7 +70,7 @@ def check_file(
 ) -> CheckedFile:
     """Return what a translation of the file at `url` finds out. Raises H5ZarrError where it cannot be read."""
     with open_watched(url, storage_options, policy) as source, paused_collector():
-        file = scan_any(source)
+        file = scan_any(source, options.limits)
         metadata = _cost_so_far(source, replace(source.log), is_classic=isinstance(file, ClassicFile))
         done = translate_scanned(source, file, url, options, storage_options, policy)
         nbytes = source.nbytes
