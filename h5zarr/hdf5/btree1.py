@@ -106,12 +106,21 @@ class CheckLevel(Protocol):
     def __call__(self, entries: Entries, *, is_leaf: bool) -> None: ...
 
 
-def read_leaf_entries(root: int, shape: Shape, check: CheckLevel | None = None) -> Step[Entries]:
-    """Return the entries of the leaves of the tree at `root`, one round for each level, which is given to `check`."""
+def read_leaf_entries(
+    root: int, shape: Shape, check: CheckLevel | None = None, root_node: memoryview | None = None
+) -> Step[Entries]:
+    """Return the entries of the leaves of the tree at `root`, one round for each level, which is given to `check`.
+
+    Nothing is read for the root if that was done already.
+    """
     addresses = np.array([root])
     level: int | None = None
     while True:
-        blocks = yield node_spans(addresses, shape.node_nbytes, shape.sizes, "B-tree node")
+        blocks: Sequence[memoryview]
+        if level is None and root_node is not None:
+            blocks = [root_node]
+        else:
+            blocks = yield node_spans(addresses, shape.node_nbytes, shape.sizes, "B-tree node")
         level = blocks[0][5] if level is None else level - 1
         if level > _MAX_LEVEL:
             raise MalformedFile(f"B-tree has {level} levels", at=root)

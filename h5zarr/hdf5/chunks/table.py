@@ -48,6 +48,11 @@ class ChunkGrid:
         return np.array([min(count, _MOST) for count in self.grid_shape], np.uint64)
 
     @cached_property
+    def chunk_column(self) -> npt.NDArray[np.int64]:
+        """The shape of a chunk, as an array."""
+        return np.array(self.chunk_shape, np.int64)
+
+    @cached_property
     def numbered_axes(self) -> tuple[int, ...]:
         """The axes in the order in which an array-like index numbers chunks: the unlimited one first. Spec: VII.B."""
         return tuple(sorted(range(self.rank), key=lambda axis: self.max_grid_shape[axis] is not None))
