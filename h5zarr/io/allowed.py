@@ -16,7 +16,7 @@ from h5zarr.io.url import display_url, find_local_path
 # What references of strangers may name: these read only, and say nothing of this machine to those whom they ask.
 _USUAL = frozenset({"http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "ocilake"})
 _WRAPPERS = frozenset({"zip", "tar", "libarchive", "simplecache", "filecache", "blockcache"})
-_LOCAL = frozenset({"file", "local"})
+_LOCAL = frozenset({"file", "local", "memory"})
 _DOTS = re.compile(r"(?:^|[/\\])(?:\.|%2e){2}(?:$|[/\\?#]|%2f|%5c)", re.IGNORECASE)
 
 
@@ -78,6 +78,7 @@ def check_referred(url: str, references: str, places: Sequence[str]) -> None:
     links = split_chain(url)
     shown = display_url(url)
     is_near = find_local_path(references) is not None
+    own = {"file"} if is_near else {link.partition("://")[0].lower() for link in split_chain(references)}
     for number, link in enumerate(links):
         is_last = number == len(links) - 1
         protocol = link.lower() if not is_last and "://" not in link else protocol_of(link)
@@ -86,9 +87,9 @@ def check_referred(url: str, references: str, places: Sequence[str]) -> None:
         if not is_last and protocol in _WRAPPERS:
             continue
         if protocol in _LOCAL:
-            if not is_near:
+            if not is_near and protocol not in own:
                 raise NotAllowed(f"{shown}: references from elsewhere name a file on this machine")
-        elif protocol not in _USUAL and protocol not in map(protocol_of, split_chain(references)):
+        elif protocol not in _USUAL and protocol not in own:
             raise NotAllowed(f"{shown}: references name a file by the protocol {protocol!r}, which is unusual")
         if not is_near and _DOTS.search(split_query(link)[0]):
             raise NotAllowed(f"{shown}: references from elsewhere name a file by a path that leads upwards")

@@ -198,7 +198,10 @@ def chunk_seeds() -> tuple[ChunkSeed, ...]:
 
     made = []
     for name, (dtype, setting) in DAMAGED.items():
-        chunk = write(numbers((31, 41), dtype), setting)
+        try:
+            chunk = write(numbers((31, 41), dtype), setting)
+        except ValueError:  # of plugins that this libhdf5 cannot use
+            continue
         (one,) = chunk.filters
         made.append(ChunkSeed(name, one.number, one.values, chunk.content, chunk.nbytes))
     return tuple(made)

@@ -79,6 +79,7 @@ REFUSED = {
     "a URL of a file": ("file:///etc/passwd", "on this machine", "/etc"),
     "a URL of a file, spelt otherwise": ("FILE:/etc/passwd", "on this machine", "/etc"),
     "a URL of a file by another name": ("local:///etc/passwd", "on this machine", "/etc"),
+    "the memory of this process": ("memory://a.nc", "on this machine", "memory://"),
     "an archive": ("zip://a.nc::/data/a.zip", "on this machine", "/data"),
     "a cache": ("simplecache::file:///etc/passwd", "on this machine", "/etc"),
     "a chain of caches": ("simplecache::filecache::/etc/passwd", "on this machine", "/etc"),
@@ -119,7 +120,9 @@ def test_references_from_elsewhere_may_name(url: str) -> None:
     check_referred(url, FAR, ())
 
 
-@pytest.mark.parametrize("url", ["/etc/hosts", "../a.nc", "file:///a.nc", "s3://bucket/a.nc", "https://host/a/../b.nc"])
+@pytest.mark.parametrize(
+    "url", ["/etc/hosts", "../a.nc", "file:///a.nc", "memory://a.nc", "s3://b/a.nc", "https://host/a/../b.nc"]
+)
 def test_references_on_this_machine_may_name(url: str) -> None:
     check_referred(url, NEAR, ())
 

@@ -36,6 +36,8 @@ def read_btree1(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]
         table.nbytes[filled:end] = stored_column(rows, 0, 4)
         table.filter_mask[filled:end] = stored_column(rows, 4, 4)
         table.address[filled:end] = address_column(rows, key_nbytes, sizes)
+        if stored_column(rows, 8 + 8 * grid.rank, 8).any():
+            raise MalformedFile("B-tree has a chunk that begins inside an element", at=address)
         for axis, chunk in enumerate(grid.chunk_shape):
             origin = uint_column(rows, 8 + 8 * axis, 8)
             number = origin // chunk

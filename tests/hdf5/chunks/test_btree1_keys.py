@@ -78,6 +78,15 @@ def test_keys_that_lead_astray_are_malformed(path: Path, level: int, entry: int,
     assert "lead to" in problem
 
 
+def test_a_chunk_that_begins_inside_an_element_is_malformed(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    node = next(place for place, level, _ in nodes(content) if level == 0)
+    struct.pack_into("<Q", content, key_at(node, 3) + 8, 1 << 30)
+    path.write_bytes(content)
+    (problem,) = scan_problems(path)
+    assert "inside an element" in problem
+
+
 def test_a_chunk_outside_the_extent_must_not_be_in_the_way_of_others(tmp_path: Path) -> None:
     """In a version 2 tree, one record that is moved out of the dataset hides some behind it from the library."""
     path = tmp_path / "tree2.h5"
