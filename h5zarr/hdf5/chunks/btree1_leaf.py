@@ -43,6 +43,8 @@ def decode_leaf(node: memoryview, grid: ChunkGrid, shape: Shape, units: tuple[in
         return empty_table(grid.rank)
     rows = np.ndarray(count, _entry(grid.rank), node, shape.entries_at)
     _check_last_key(node, grid.rank, shape.entries_at + count * shape.entry_nbytes, shape.entry_nbytes, units, at)
+    if rows["origin"][:, -1].any():
+        raise MalformedFile("B-tree has a chunk that begins inside an element", at=at)
     origin = rows["origin"][:, :-1]
     index = origin // grid.chunk_column
     if (index * grid.chunk_column != origin).any():
