@@ -112,7 +112,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     faulthandler.enable()
     signal.signal(signal.SIGALRM, give_up)
-    folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    folder = tempfile.mkdtemp(dir=task["folder"])
     counts: Counter[str] = Counter()
     done = 0
     slowest = 0.0

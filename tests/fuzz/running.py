@@ -53,11 +53,11 @@ def run_cases(
     summary = Summary()
     began = time.monotonic()
     number, last = first, first + count
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as folder:
         progress = Path(folder, "progress")
         while number < last and (left := budget - (time.monotonic() - began)) > 0:
             until = min(last, number + AT_A_TIME)
-            task = {"seed": seed, "first": number, "last": until, "only": only, "budget": left}
+            task = {"seed": seed, "first": number, "last": until, "only": only, "budget": left, "folder": folder}
             ended, reached, stack = _run_worker(
                 module, {**task, **LIMITS, "progress": str(progress)}, progress, summary
             )

@@ -105,7 +105,7 @@ def main() -> None:
     faulthandler.enable()
     signal.signal(signal.SIGALRM, give_up)
     signal.signal(signal.SIGPROF, give_up)
-    folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    folder = tempfile.mkdtemp(dir=task["folder"])
     counts: Counter[str] = Counter()
     done = slowest = 0
     try:
