@@ -27,7 +27,7 @@ _NONE: Ranges = np.empty((0, 2), np.int64)
 class WatchedSource:
     """A source in the place of another: it answers in the same way, and remembers the ranges and the hints."""
 
-    def __init__(self, inner: Source, far: Far) -> None:
+    def __init__(self, inner: Source, far: Far | None) -> None:
         self._inner = inner
         self._far = far
         self.asked = _NONE
@@ -59,11 +59,13 @@ class WatchedSource:
 
     def peek(self, spans: Sequence[Span]) -> Sequence[memoryview] | Partial | None:
         self._note(spans)
-        return self._far.peek(spans)
+        # A file that came whole with its first answer is near from then on.
+        return self._inner.read_many(spans) if self._far is None else self._far.peek(spans)
 
     def take_hints(self, hints: Hints) -> None:
         self.is_paged |= any(isinstance(hint, Pages) for hint in hints)
-        self._far.take_hints(hints)
+        if self._far is not None:
+            self._far.take_hints(hints)
 
     def held(self) -> memoryview | None:
         return self._inner.held()
@@ -107,7 +109,6 @@ def open_watched(
             modelled = stack.enter_context(FileObjectSource(file, url=opened.url, policy=_modelled(policy)))
             yield WatchedSource(modelled, modelled)
         else:
-            assert opened.far is not None
             yield WatchedSource(opened, opened.far)
 
 

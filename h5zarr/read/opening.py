@@ -10,6 +10,7 @@ from warnings import warn
 
 from h5zarr.errors import MalformedFile, ProblemWarning, Unsupported
 from h5zarr.hierarchy import Hierarchy
+from h5zarr.icechunk.storage import MARK, is_icechunk
 from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.io.reference_url import reference_url
 from h5zarr.io.source import Identity, Source, open_source
@@ -97,7 +98,8 @@ def _open_references(url: str, references: References, sources: Sources, verify:
     shown = display_url(url)
     # Paths that others left relative mean where this process is now, wherever it or its children go.
     urls = tuple(os.path.abspath(path) if (path := _relative(one)) else one for one in references.hierarchy.urls)
-    where = url if (local := find_local_path(url)) is None else os.path.abspath(local)
+    place = url[len(MARK) :] if is_icechunk(url) else url
+    where = place if (local := find_local_path(place)) is None else os.path.abspath(local)
     expected = recorded_identities(urls, references.provenance) if verify else ()
     return Opened(
         url=shown,
