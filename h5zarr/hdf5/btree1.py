@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.columns import pick_rows, uint_column
@@ -79,9 +80,9 @@ class Entries:
             numbers = np.flatnonzero(counts)
             ends = shape.entries_at + counts[numbers] * shape.entry_nbytes
             starts = (np.full(len(numbers), shape.entries_at), ends - shape.entry_nbytes, ends)
-            within = np.arange(shape.key_nbytes)
-            parts.append(tuple(rows[numbers[:, None], start[:, None] + within] for start in starts))
-        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
+            windows = sliding_window_view(rows, shape.key_nbytes, axis=1)
+            parts.append(tuple(windows[numbers, start] for start in starts))
+        return parts[0] if len(parts) == 1 else tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     def slabs(self) -> Iterator[npt.NDArray[np.uint8]]:
         """Yield rows of bytes, each a key and a child's address, a few megabytes at a time."""

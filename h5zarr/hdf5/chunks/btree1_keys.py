@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.btree1 import Entries
-from h5zarr.hdf5.columns import stored_column
 
 Keys = npt.NDArray[np.uint64]  # a row for each key: the chunk's index, and the place inside an element
 
+_FEW = 32  # keys, that Python compares faster than numpy
 _SIZES_NBYTES = 8  # of the chunk's size and filter mask, which come first in a key
 
 
@@ -27,7 +27,7 @@ class KeyCheck:
     """Checks one level of a tree after the other, from the root down. `units` are the chunk's shape in a key."""
 
     def __init__(self, units: tuple[int, ...]) -> None:
-        self._units = units
+        self._units = np.array(units, np.uint64)
         self._within: Ranges | None = None
 
     def __call__(self, entries: Entries, *, is_leaf: bool) -> None:
@@ -51,12 +51,15 @@ class KeyCheck:
         return Ranges(low, high)
 
     def _decode(self, rows: npt.NDArray[np.uint8]) -> Keys:
-        places = [stored_column(rows, _SIZES_NBYTES + 8 * axis, 8).view(np.uint64) for axis in range(len(self._units))]
-        return np.stack([place // np.uint64(unit) for place, unit in zip(places, self._units, strict=True)], axis=1)
+        places = rows[:, _SIZES_NBYTES : _SIZES_NBYTES + 8 * len(self._units)]
+        keys: Keys = np.ascontiguousarray(places).view("<u8") // self._units
+        return keys
 
 
 def _is_before(one: Keys, other: Keys) -> npt.NDArray[np.bool_]:
     """Return which keys of `one` are before those of `other`, compared axis by axis."""
+    if len(one) < _FEW:
+        return np.array([mine < theirs for mine, theirs in zip(one.tolist(), other.tolist(), strict=True)], np.bool_)
     before = np.zeros(len(one), np.bool_)
     same = np.ones(len(one), np.bool_)
     for axis in range(one.shape[1]):
