@@ -204,7 +204,12 @@ class _RemoteDirectory:
         replaced, self._replaced = self._replaced, []
         if (metadata := f"{self._root}/{METADATA}") in replaced:
             self._filesystem.rm_file(metadata)
-        if replaced:
+            replaced.remove(metadata)
+        if replaced and set("*?[") & set(self._root):
+            # Not by rm, which would take the name for a pattern, and remove what matches that.
+            for name in replaced:
+                self._filesystem.rm_file(name)
+        elif replaced:
             self._filesystem.rm(self._root, recursive=True)
 
 

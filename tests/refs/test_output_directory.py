@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import fsspec
 import pytest
@@ -296,3 +297,14 @@ def test_what_the_file_system_refuses_is_told_without_its_words(memory: Any, mon
     with pytest.raises(OutputError, match="could not be written") as caught:
         write("memory://bucket/refs.parquet", "one")
     assert "123" not in str(caught.value)
+
+
+def test_a_remote_name_that_looks_like_a_pattern_removes_nothing_else() -> None:
+    filesystem = fsspec.filesystem("memory")
+    url = f"memory://patterns-{uuid4().hex}"
+    for name, content in (("a1.parquet", b"one"), ("a[1].parquet", b"two"), ("a[1].parquet", b"three")):
+        with open_directory(f"{url}/{name}") as sink:
+            sink.write_file("x/refs.0.parq", content)
+            sink.write_file(".zmetadata", b'{"metadata": {}, "record_size": 1}')
+    assert filesystem.cat_file(f"{url}/a1.parquet/x/refs.0.parq") == b"one"
+    assert filesystem.cat_file(f"{url}/a[1].parquet/x/refs.0.parq") == b"three"
