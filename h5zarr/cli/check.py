@@ -12,6 +12,7 @@ from h5zarr.cli.common import (
     NOTHING,
     add_storage_options,
     complain,
+    positive,
     source_options,
     source_policy,
     tell,
@@ -76,7 +77,7 @@ def add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--each", action="store_true", help="check each file by itself, not whether they fit together")
     parser.add_argument("--all", action="store_true", help="show every variable of every file")
     parser.add_argument("--json", action="store_true", help="write JSON, complete whatever the size")
-    parser.add_argument("--at-once", type=_positive, default=8, metavar="N", help="files under way (default 8)")
+    parser.add_argument("--at-once", type=positive, default=8, metavar="N", help="files under way (default 8)")
     add_storage_options(parser.add_argument_group("reading"))
     parser.set_defaults(command=check)
 
@@ -147,10 +148,3 @@ class _Progress:
         if self._is_shown:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
-
-
-def _positive(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
-    return number

@@ -200,3 +200,10 @@ def _complaint(error: ValueError) -> str:
     """Return what a JSON parser complains of, without the text."""
     what, place = getattr(error, "msg", "is none"), getattr(error, "colno", 1)
     return f"at character {place}: {what}. Text in it stands in double quotes"
+
+
+def positive(text: str) -> int:
+    """Return a number that an option is given, which is at least 1."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -20,12 +19,14 @@ from h5zarr.cli.common import (
     add_limits,
     add_storage_options,
     complain,
+    positive,
     source_limits,
     source_options,
     source_policy,
     storage_option,
     tell,
 )
+from h5zarr.cli.outputs import write_report, write_text
 
 if TYPE_CHECKING:
     from h5zarr.indexing.report import IndexReport
@@ -96,7 +97,7 @@ def _add_what(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--force", action="store_true", help="index everything anew")
     group.add_argument(
         "--max-attempts",
-        type=_positive,
+        type=positive,
         default=5,
         metavar="N",
         help="give a file up after N runs in which it failed, until it changes (default 5)",
@@ -126,9 +127,9 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
         metavar="TEMPLATE",
         help="names of outputs, without suffix: {path}, {directory}, {name}, {stem}, {hash} (default {path})",
     )
-    group.add_argument("--workers", type=_positive, metavar="N", help="processes (default: one for each processor)")
+    group.add_argument("--workers", type=positive, metavar="N", help="processes (default: one for each processor)")
     group.add_argument(
-        "--at-once", type=_positive, default=8, metavar="N", help="files under way in each process (default 8)"
+        "--at-once", type=positive, default=8, metavar="N", help="files under way in each process (default 8)"
     )
     group.add_argument("--dask", metavar="ADDRESS", help="let the workers of a Dask cluster do it: tcp://HOST:PORT")
     group.add_argument(
@@ -154,7 +155,7 @@ def _add_telling(group: argparse._ArgumentGroup) -> None:
 
 def index(arguments: argparse.Namespace) -> int:
     """Run the job, and say what happened."""
-    from h5zarr.errors import H5ZarrError
+    from h5zarr.errors import H5ZarrError, SourceError
     from h5zarr.indexing.naming import UnclearTemplate, check_template
 
     if len(arguments.places) != (2 if arguments.files_from is None else 1):
@@ -169,12 +170,14 @@ def index(arguments: argparse.Namespace) -> int:
     except UnclearTemplate as error:
         tell([f"h5zarr: --name: {error}"])
         return NOTHING
+    except SourceError as error:
+        return complain(arguments.sources or arguments.files_from, str(error), error.remedy)
     except H5ZarrError as error:
         return complain(arguments.out, str(error), error.remedy)
     except ImportError as error:
         return complain(arguments.out, f"a package is missing: {error.name}", 'pip install "h5zarr[index]"')
-    _write(arguments.report, lambda: json.dumps(report.to_json(), indent=2) + "\n")
-    _write(arguments.metrics, report.to_metrics)
+    write_report(arguments, report.to_json())
+    write_text(arguments.metrics, report.to_metrics())
     if stop.number:
         return 128 + stop.number
     return DONE if report.is_good else DONE_WITH_PROBLEMS
@@ -297,25 +300,6 @@ def _stopping() -> Iterator[_Stop]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _write(place: str | None, make: Callable[[], str]) -> None:
-    from h5zarr.errors import OutputError
-    from h5zarr.refs.output import open_output
-
-    if not place:
-        return
-    try:
-        with open_output(place) as sink:
-            sink.write(make().encode())
-    except OutputError as error:
-        complain(place, str(error), error.remedy)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return int(text)
 
 
 def _count(text: str) -> int:

@@ -60,13 +60,18 @@ def check_report(arguments: argparse.Namespace) -> None:
 
 def write_report(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
     """Write the report, where one is asked for; a job that failed leaves one too, not that of the day before."""
+    write_text(arguments.report, json.dumps(report, indent=2) + "\n")
+
+
+def write_text(place: str | None, text: str) -> None:
+    """Write text to a path or URL, if there is one, or say why that cannot be done."""
     from h5zarr.errors import OutputError
     from h5zarr.refs.output import open_output
 
-    if not arguments.report:
+    if not place:
         return
     try:
-        with open_output(arguments.report) as sink:
-            sink.write(json.dumps(report, indent=2).encode() + b"\n")
+        with open_output(place) as sink:
+            sink.write(text.encode())
     except OutputError as error:
-        complain(arguments.report, str(error), error.remedy)
+        complain(place, str(error), error.remedy)

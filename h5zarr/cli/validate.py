@@ -15,7 +15,7 @@ from h5zarr.cli.common import (
     tell,
     write_lines,
 )
-from h5zarr.cli.verify import write_report
+from h5zarr.cli.outputs import write_report
 
 if TYPE_CHECKING:
     from h5zarr.validating.validate import Validation
@@ -79,8 +79,7 @@ def validate(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         return complain(references, f"a package is missing: {error.name}")
     _tell(found, quiet=arguments.quiet, to_stdout=arguments.report != "-")
-    if arguments.report:
-        write_report(arguments.report, found.to_json())
+    write_report(arguments, found.to_json())
     return DONE if found.is_valid else DONE_WITH_PROBLEMS
 
 

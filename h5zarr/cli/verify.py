@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from h5zarr.cli.common import (
     DONE,
@@ -20,6 +19,7 @@ from h5zarr.cli.common import (
     tell,
     write_lines,
 )
+from h5zarr.cli.outputs import write_report
 
 if TYPE_CHECKING:
     from h5zarr.verifying.arrays import Verified
@@ -104,8 +104,7 @@ def verify(arguments: argparse.Namespace) -> int:
     finally:
         progress.wipe()
     _tell(found, quiet=arguments.quiet)
-    if arguments.report:
-        write_report(arguments.report, found.to_json())
+    write_report(arguments, found.to_json())
     return DONE if found.is_right else DONE_WITH_PROBLEMS
 
 
@@ -142,18 +141,6 @@ def _summary(found: Verification) -> str:
     parts = [f"{counted(len(found.arrays) - wrong - skipped, 'array')} right", f"{wrong:,} wrong"]
     parts += [f"{skipped:,} not compared"] if skipped else []
     return f"{', '.join(parts)} · {counted(chunks, 'chunk')} compared with {found.library} · {found.seconds:.2f} s"
-
-
-def write_report(place: str, report: dict[str, Any]) -> None:
-    """Write a report as JSON to a path or URL, or say why that cannot be done."""
-    from h5zarr.errors import OutputError
-    from h5zarr.refs.output import open_output
-
-    try:
-        with open_output(place) as sink:
-            sink.write(json.dumps(report, indent=2).encode() + b"\n")
-    except OutputError as error:
-        complain(place, str(error), error.remedy)
 
 
 class _Progress:
