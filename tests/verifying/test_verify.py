@@ -16,7 +16,7 @@ import pytest
 
 import h5zarr
 from h5zarr.cli import main
-from h5zarr.errors import H5ZarrError
+from h5zarr.errors import H5ZarrError, SourceError
 from h5zarr.verifying.verify import Verification, verify
 from tests.collections_of_files import SAMPLES, SHARED, parameters, sample_files, shared_files
 
@@ -265,8 +265,13 @@ def check_file(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         warnings.simplefilter("ignore")
         try:
             h5zarr.translate(path, tmp_path / "refs.json")
-            found = verify(tmp_path / "refs.json", sample=0.05 if path.stat().st_size > LARGE_NBYTES else None)
         except H5ZarrError as error:
+            pytest.skip(f"it is not translated: {error}")
+        try:
+            found = verify(tmp_path / "refs.json", sample=0.05 if path.stat().st_size > LARGE_NBYTES else None)
+        except SourceError as error:
+            if "does not open it" not in str(error):
+                raise
             pytest.skip(str(error))
     assert differences(found) == {}
     assert found.is_right
