@@ -192,7 +192,7 @@ def test_a_run_that_has_lost_its_lease_stops_and_keeps_what_it_did(
     assert not report.is_good
     assert len(seen) < 300
     assert json.loads((out / LEASE).read_text())["holder"] == "another"
-    assert len(list((out / "_h5zarr" / "parts").iterdir())) == 1
+    assert list((out / "_h5zarr" / "parts").iterdir())  # written down, and not folded: that is up to the other run now
     (out / LEASE).unlink()
     again = h5zarr.index(tmp_path / "data", out, executor=threads)
     assert (again.unchanged_count, again.new_count) == (len(seen), 300 - len(seen))
