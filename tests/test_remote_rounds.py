@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 
 import fsspec
+import h5py
+import numpy as np
 import pytest
 
 from h5zarr.errors import H5ZarrError
@@ -69,6 +71,44 @@ def test_a_sample_takes_one_request_in_a_usual_network(path: Path) -> None:
         translate(server.url("/sample"), policy=ReadPolicy(latency_seconds=0.03, bytes_per_second=100e6))
         assert server.counts.gets[0] == (0, path.stat().st_size - 1)
         assert server.counts.urls.count("/sample") == 1  # some name other files, which are not there
+
+
+def store(path: Path, *, links_first: bool, libver: str) -> bytes:
+    """Return a file with many links, and with 60 kB of values before or behind them."""
+    with h5py.File(path, "w", libver=libver) as file:
+        for part in (True, False) if links_first else (False, True):
+            if part:
+                for number in range(20):
+                    file[f"small_{number}"] = np.arange(number)
+            else:
+                file["values"] = np.arange(15_000, dtype="f4")
+            file.flush()  # until then, the library may give places to other metadata than it was told of first
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_a_file_whose_links_are_not_at_its_beginning_is_read_whole_in_place_of_a_long_chain(
+    libver: str, tmp_path: Path
+) -> None:
+    # Two round trips are worth 40 kB here, less than is left of the file behind its beginning; four of them 80 kB.
+    policy = ReadPolicy(
+        latency_seconds=0.1,
+        bytes_per_second=200e3,
+        whole_seconds=0,
+        ahead_round_trips=0,
+        ahead_per_use=0,
+        first_read_nbytes=20_000,
+        block_nbytes=1024,
+    )
+    rounds = {}
+    for links_first in (True, False):
+        content = store(tmp_path / f"{links_first}.h5", links_first=links_first, libver=libver)
+        assert 60_000 < len(content) < 100_000
+        fsspec.filesystem("memory").pipe("/sample", content)
+        log = translate("memory://sample", policy=policy).log
+        rounds[links_first] = log.rounds, log.nbytes == len(content)
+    assert rounds[False] == (2, True)
+    assert not rounds[True][1]
 
 
 if __name__ == "__main__":

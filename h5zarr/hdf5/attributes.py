@@ -12,7 +12,7 @@ import numpy.typing as npt
 from h5zarr.errors import H5ZarrError, MalformedFile
 from h5zarr.hdf5.btree2 import read_records
 from h5zarr.hdf5.context import Context
-from h5zarr.hdf5.datatype import Datatype
+from h5zarr.hdf5.datatype import Datatype, String
 from h5zarr.hdf5.guard import SURPRISES, surprised
 from h5zarr.hdf5.header import SHARED, Message, ObjectHeader
 from h5zarr.hdf5.heaps.collections import CollectionsMissing
@@ -26,6 +26,7 @@ from h5zarr.hdf5.values import plain_dtype
 from h5zarr.io.steps import Step, attempt, both, together
 
 _NAME_INDEX = 8
+_SMALL_NBYTES = 256  # up to which messages are remembered with their values
 _RECORD = struct.Struct("<8sBI4x")  # heap ID, message flags, creation order; then the hash of the name
 
 
@@ -46,9 +47,8 @@ def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[s
             broken.append(BrokenAttribute("", dense))
         else:
             stored += dense
-    parts = yield from _read_parts(stored, context)
     attributes: dict[str, Attribute] = {}
-    for found in (yield from _read_values(parts, [one.order for one in stored], context)):
+    for found in (yield from _read_each(stored, context)):
         if isinstance(found, BrokenAttribute):
             broken.append(found)
         elif attributes.setdefault(found.name, found) is not found:
@@ -115,6 +115,45 @@ def _known_form(head: bytes, length_nbytes: int) -> _Form | None:
     """
     message = decode_attribute(head)
     return None if message.is_shared_in_parts else _form(message, length_nbytes)
+
+
+_known: dict[tuple[bytes, int | None, int], Attribute] = {}
+"""Attributes by their messages. The same few dozen units, fill values and scales stand at thousands of variables, and
+in thousands of files. Only those are here whose messages have all that there is to them."""
+
+_MOST_KNOWN = 4096
+
+
+def _remember(message: Message, length_nbytes: int, found: Attribute) -> None:
+    """Remember an attribute whose value depends on nothing but its message."""
+    if len(message.content) > _SMALL_NBYTES or message.is_shared:
+        return
+    if plain_dtype(found.datatype) is None and not isinstance(found.datatype, String):
+        return
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    if found.value is not None:
+        found.value.flags.writeable = False
+    _known[message.content, message.order, length_nbytes] = found
+
+
+def _read_each(stored: list[Message], context: Context) -> Step[list[Attribute | BrokenAttribute]]:
+    """Return the attributes in these messages, in their order."""
+    length_nbytes = context.sizes.length_nbytes
+    found: list[Attribute | BrokenAttribute | None] = [
+        None if flags & SHARED else _known.get((content, order, length_nbytes))
+        for _, flags, content, _, order in stored
+    ]
+    others = [number for number, known in enumerate(found) if known is None]
+    if others:
+        messages = [stored[number] for number in others]
+        parts = yield from _read_parts(messages, context)
+        read = yield from _read_values(parts, [message.order for message in messages], context)
+        for number, message, one in zip(others, messages, read, strict=True):
+            found[number] = one
+            if isinstance(one, Attribute):
+                _remember(message, length_nbytes, one)
+    return cast("list[Attribute | BrokenAttribute]", found)
 
 
 def _read_parts(stored: list[Message], context: Context) -> Step[list[_Parts | BrokenAttribute]]:

@@ -20,10 +20,12 @@ from h5zarr.hdf5.model import HardLink, Link, SoftLink
 from h5zarr.hdf5.nodes import node_spans
 from h5zarr.hdf5.on_disk import WIDTHS
 from h5zarr.hdf5.sizes import Sizes
-from h5zarr.io.steps import Step, both
+from h5zarr.io.span import Rounds
+from h5zarr.io.steps import Hints, Step, both
 
 _NAME_INDEX = 5
 _SOFT = 2
+_CHAIN = Rounds(5)  # heap and index of the links, their blocks or nodes, headers, chunk indexes, the leaves of those
 
 
 def read_links(header: ObjectHeader, context: Context) -> Step[tuple[list[Link], list[H5ZarrError]]]:
@@ -36,11 +38,13 @@ def read_links(header: ObjectHeader, context: Context) -> Step[tuple[list[Link],
         info = decode_link_info(message.content, sizes)
         if info.heap is not None and info.name_index is not None:
             context.claim(info.heap, header.address, "heap of links")
+            yield Hints([_CHAIN])
             contents = yield from _read_dense(info.heap, info.name_index, sizes)
             stored += [partial(decode_link, content, sizes) for content in contents]
     if message := header.first(Kind.SYMBOL_TABLE):
         table = decode_symbol_table(message.content, sizes)
         context.claim(table.btree, header.address, "symbol table")
+        yield Hints([_CHAIN])
         heap, entries = yield from _read_symbol_table(table, sizes)
         stored += [partial(_link, entry, heap, sizes) for entry in entries]
     links: list[Link] = []

@@ -21,7 +21,7 @@ from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.read_ahead import ReadAhead
 from h5zarr.io.sharing import sharing
 from h5zarr.io.source import Identity
-from h5zarr.io.span import Span
+from h5zarr.io.span import Pages, Rounds, Span
 from h5zarr.io.steps import Hints, Partial
 
 
@@ -43,6 +43,7 @@ class PlannedSource(ABC):
         self._ahead = ReadAhead()
         self._hints: Ranges = np.empty((0, 2), dtype=np.int64)
         self._is_paged = False
+        self._chain_count = 0
         self._opened = False
         self._begun = False
 
@@ -75,6 +76,7 @@ class PlannedSource(ABC):
         if len(lacking):
             self._fetch(self._plan(lacking))
             self._begun = True
+        self._pass_link()
         buffers = self._cache.take(wanted)
         self._cache.trim(self._cache_nbytes)
         return buffers
@@ -99,6 +101,7 @@ class PlannedSource(ABC):
             return self.read_many(spans)
         if not is_held.any():
             return None
+        self._pass_link()
         self._ahead.note_wanted(unite_ranges(wanted[is_held]), self._cache.ranges)
         buffers: Partial = Partial([None] * len(spans))
         for number, buffer in zip(np.flatnonzero(is_held).tolist(), self._cache.take(wanted[is_held]), strict=True):
@@ -108,9 +111,15 @@ class PlannedSource(ABC):
     def take_hints(self, hints: Hints) -> None:
         """Remember what will be wanted later; what is not in the file is nobody's."""
         spans = [hint for hint in hints if isinstance(hint, Span)]
-        self._is_paged |= len(spans) < len(hints)
+        for hint in hints if len(spans) < len(hints) else ():
+            self._is_paged |= isinstance(hint, Pages)
+            self._chain_count = max(self._chain_count, hint.to_come if isinstance(hint, Rounds) else 0)
         ends = [(span.address, span.end) for span in spans if 0 <= span.address <= span.end <= self.nbytes]
         self._hints = np.concatenate((self._hints, np.array(ends, dtype=np.int64).reshape(-1, 2)))
+
+    def _pass_link(self) -> None:
+        """Note an answer: whatever chain of rounds was announced has one link less."""
+        self._chain_count = max(0, self._chain_count - 1)
 
     @property
     def far(self) -> Self | None:
@@ -171,7 +180,9 @@ class PlannedSource(ABC):
         credit = self._ahead.credit(policy.ahead_per_use)
         # Whether a file has pages stands in its beginning.
         is_paged = self._is_paged or not self._begun
-        limits = replace(policy, cache_nbytes=self._cache_nbytes).limits(pace, asked, credit, is_paged=is_paged)
+        limits = replace(policy, cache_nbytes=self._cache_nbytes).limits(
+            pace, asked, credit, chain_count=self._chain_count, is_paged=is_paged
+        )
         lacking = subtract_ranges(unite_ranges(self._extend_first(lacking)), held)
         fetches = plan_fetches(lacking, held, self.nbytes, limits)
         self._ahead.spent_nbytes += total_nbytes(fetches) - asked

@@ -33,7 +33,10 @@ class ReadPolicy:
     """How many requests are under way at once. Below the 100 connections that aiohttp opens."""
 
     whole_round_trips: float = 2.0
-    """A file, or what is left of it, is read whole where that takes no longer than so many round trips."""
+    """A file, or what is left of it, is read whole where that takes no longer than so many round trips.
+
+    Or than those that are known to come: where not even the names of the objects are at the beginning of the file.
+    """
 
     whole_seconds: float = 0.1
     """The same where it takes no longer than this."""
@@ -76,13 +79,16 @@ class ReadPolicy:
             if value is not None and not value >= 0:
                 raise ValueError(f"{field.name} is {value}, but must not be negative")
 
-    def limits(self, pace: Pace, lacking_nbytes: int, credit_nbytes: int, *, is_paged: bool) -> RoundLimits:
+    def limits(
+        self, pace: Pace, lacking_nbytes: int, credit_nbytes: int, *, chain_count: int = 0, is_paged: bool
+    ) -> RoundLimits:
         """Return the limits of a round that lacks `lacking_nbytes`.
 
-        `credit_nbytes` is what reading ahead has earned so far.
+        `credit_nbytes` is what reading ahead has earned so far; `chain_count` rounds are to come at least, with this.
         """
         bandwidth = pace.bytes_per_second
-        whole_seconds = max(self.whole_seconds, self.whole_round_trips * pace.latency_seconds)
+        round_trips = max(self.whole_round_trips, chain_count if self.whole_round_trips else 0)
+        whole_seconds = max(self.whole_seconds, round_trips * pace.latency_seconds)
         return RoundLimits(
             # With many requests, each also costs its share of the latency, since others are under way meanwhile.
             gap_nbytes=round(bandwidth * max(self.request_seconds, pace.latency_seconds / self.concurrency)),

@@ -21,3 +21,9 @@ class Pages:
     """Says of a file that it keeps its metadata together, in pages of their own: the rest need not be read."""
 
     __slots__ = ()
+
+
+class Rounds(NamedTuple):
+    """Says that what is asked for next is the first link of a chain: so many rounds, one after the other, at least."""
+
+    to_come: int

@@ -39,6 +39,14 @@ def test_a_round_trip_that_is_long_is_worth_more_bytes_and_a_slow_network_fewer(
     assert (near.gap_nbytes, near.ahead_nbytes, near.whole_nbytes) == (60_000, 50_000, 10_000_000)
 
 
+def test_a_chain_of_rounds_that_is_known_to_come_is_worth_as_many_round_trips() -> None:
+    far = Pace(0.15, 100e6)
+    assert ReadPolicy().limits(far, 1000, 0, chain_count=5, is_paged=False).whole_nbytes == 75_000_000
+    assert ReadPolicy().limits(far, 1000, 0, chain_count=1, is_paged=False).whole_nbytes == 30_000_000
+    never = ReadPolicy(whole_round_trips=0, whole_seconds=0)
+    assert never.limits(far, 1000, 0, chain_count=5, is_paged=False).whole_nbytes == 0
+
+
 def test_nothing_larger_than_the_cache_is_read_whole_nor_a_file_with_pages() -> None:
     far = Pace(0.15, 10e9)
     assert ReadPolicy().limits(far, 1000, 0, is_paged=False).whole_nbytes == 128 * MIB
