@@ -21,7 +21,7 @@ from h5zarr.processes import Processes, WorkersLost
 from h5zarr.verifying.arrays import Outcome
 from h5zarr.verifying.comparing import Comparer, Run, Work, open_comparer
 
-LARGE_NBYTES = 512 << 20  # from here on two processes, which take a second to start, save more than that
+PAYING_NBYTES = 256 << 20  # to read so much takes about three times what a process takes to start
 _MOST_RUNS = 64  # in a task, however small they are
 _LOOK_SECONDS = 0.2
 _DIED = "the process that did it died. It may have run out of memory: give it more, or fewer workers"
@@ -55,15 +55,13 @@ def compare(
 
 def count_processes(comparer: Comparer, runs: Sequence[Run], wanted: int | None) -> int:
     """Return how many processes shall compare: those that are wanted, or as many as pay. 1 is this one."""
-    work = comparer.work
-    if multiprocessing.current_process().daemon or _is_only_here(work):
+    if multiprocessing.current_process().daemon or _is_only_here(comparer.work):
         return 1  # it may not have any, or they would not see the file
     if wanted is not None:
         return wanted
-    nbytes = sum(run.nbytes for run in runs)
-    if nbytes < LARGE_NBYTES or comparer.truth.is_copy:
-        return 1
-    return min(os.cpu_count() or 1, nbytes // work.block_nbytes)
+    if comparer.truth.is_copy:
+        return 1  # each would read all of it
+    return max(1, min(os.cpu_count() or 1, sum(run.nbytes for run in runs) // PAYING_NBYTES))
 
 
 def _is_only_here(work: Work) -> bool:

@@ -242,13 +242,14 @@ def test_little_is_compared_in_this_process(refs: Path, here: type[HereInstead])
     assert not made
 
 
-def test_much_is_compared_in_as_many_processes_as_there_are_processors(
-    refs: Path, here: type[HereInstead], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("paying_nbytes", "count"), [(1_000, 5), (30_000, 2)])
+def test_much_is_compared_in_as_many_processes_as_pay(
+    paying_nbytes: int, count: int, refs: Path, here: type[HereInstead], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spreading, "LARGE_NBYTES", 10_000)
+    monkeypatch.setattr(spreading, "PAYING_NBYTES", paying_nbytes)
     monkeypatch.setattr(os, "cpu_count", lambda: 5)
     assert verify(refs).is_right
-    assert made[0].count == 5
+    assert made[0].count == count
 
 
 def test_what_is_in_the_memory_of_this_process_is_compared_here(
@@ -308,7 +309,7 @@ def test_where_no_process_can_be_started_this_one_compares_unless_others_were_wa
     refs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spreading, "Processes", Unstartable)
-    monkeypatch.setattr(spreading, "LARGE_NBYTES", 0)
+    monkeypatch.setattr(spreading, "PAYING_NBYTES", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert verify(refs).is_right
     with pytest.raises(WorkersLost, match="no process"):
@@ -323,7 +324,7 @@ def test_what_other_processes_cannot_open_is_compared_here_unless_they_were_want
 
     monkeypatch.setattr(spreading, "open_comparer", refuse)
     monkeypatch.setattr(HereInstead, "submit", submit_failing)
-    monkeypatch.setattr(spreading, "LARGE_NBYTES", 0)
+    monkeypatch.setattr(spreading, "PAYING_NBYTES", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert verify(refs).is_right
     assert made
