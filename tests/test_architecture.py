@@ -17,6 +17,7 @@ ROOMS = (
     "errors",
     "limits",
     "patterns",
+    "processes",
     "io",
     "filters",
     "hdf5",

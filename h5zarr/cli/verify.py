@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from h5zarr.cli.common import (
@@ -14,6 +19,7 @@ from h5zarr.cli.common import (
     add_limits,
     add_storage_options,
     complain,
+    positive,
     source_limits,
     source_options,
     tell,
@@ -38,11 +44,13 @@ examples:
                                                     edges, some that are missing and some that are inlined
   h5zarr verify ocean.json /copies/ocean.nc         compare with a copy of the file
   h5zarr verify s3://refs/ocean.json --anon --report verified.json
+  h5zarr verify ocean.json --workers 4              in four processes: what is found is the same
 
 exit codes:
-  0  everything that was compared is right
-  1  something is not: see the differences
-  2  nothing could be compared, or the command line is wrong
+  0    everything that was compared is right
+  1    something is not: see the differences
+  2    nothing could be compared, or the command line is wrong
+  143  stopped by SIGTERM, 130 by Ctrl-C
 """
 
 
@@ -66,6 +74,13 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--sample", type=_share, metavar="SHARE", help="compare this share of the chunks, such as 0.05")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="which sample (default 0)")
     parser.add_argument("--group", default="/", metavar="PATH", help="the group of SOURCE that is the root of REFS")
+    parser.add_argument(
+        "--workers",
+        type=positive,
+        metavar="N",
+        help="processes that compare values (default: one for each processor where there is much to compare, else 1, "
+        "which is this one)",
+    )
     parser.add_argument("--report", metavar="FILE", help="write what was found, as JSON; - is standard output")
     parser.add_argument("--quiet", action="store_true", help="say nothing but differences")
     reading = parser.add_argument_group("reading")
@@ -78,7 +93,6 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def verify(arguments: argparse.Namespace) -> int:
     """Compare, and say what differs."""
     from h5zarr.errors import H5ZarrError
-    from h5zarr.verifying.verify import verify as run
 
     if len(arguments.places) > 2:
         tell(["h5zarr: give REFS, and perhaps SOURCE", "  h5zarr verify --help shows examples."])
@@ -86,26 +100,36 @@ def verify(arguments: argparse.Namespace) -> int:
     arguments.references, arguments.source = [*arguments.places, None][:2]
     progress = _Progress(is_shown=not arguments.quiet and sys.stderr.isatty())
     try:
-        found = run(
-            arguments.references,
-            arguments.source,
-            sample=arguments.sample,
-            seed=arguments.seed,
-            group=arguments.group,
-            storage_options=source_options(arguments.source or arguments.references, arguments),
-            allow=tuple(arguments.allow),
-            limits=source_limits(arguments),
-            on_array=progress.show,
-        )
+        with _terminable():
+            found = _run(arguments, progress)
     except H5ZarrError as error:
         return complain(arguments.references, str(error), error.remedy)
     except ImportError as error:
         return complain(arguments.references, f"a package is missing: {error.name}")
+    except _Terminated:
+        return 128 + signal.SIGTERM
     finally:
         progress.wipe()
     _tell(found, quiet=arguments.quiet)
     write_report(arguments, found.to_json())
     return DONE if found.is_right else DONE_WITH_PROBLEMS
+
+
+def _run(arguments: argparse.Namespace, progress: _Progress) -> Verification:
+    from h5zarr.verifying.verify import verify as run
+
+    return run(
+        arguments.references,
+        arguments.source,
+        sample=arguments.sample,
+        seed=arguments.seed,
+        group=arguments.group,
+        storage_options=source_options(arguments.source or arguments.references, arguments),
+        allow=tuple(arguments.allow),
+        limits=source_limits(arguments),
+        workers=arguments.workers,
+        on_array=progress.show,
+    )
 
 
 def _tell(found: Verification, *, quiet: bool) -> None:
@@ -141,6 +165,27 @@ def _summary(found: Verification) -> str:
     parts = [f"{counted(len(found.arrays) - wrong - skipped, 'array')} right", f"{wrong:,} wrong"]
     parts += [f"{skipped:,} not compared"] if skipped else []
     return f"{', '.join(parts)} · {counted(chunks, 'chunk')} compared with {found.library} · {found.seconds:.2f} s"
+
+
+class _Terminated(BaseException):
+    """SIGTERM came. Like Ctrl-C, it is no error that somebody might record and go on."""
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM end what is done here as Ctrl-C does, so that nothing is left behind."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class _Progress:

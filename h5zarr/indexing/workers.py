@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
-import signal
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from contextlib import contextmanager
-from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future
 from typing import Any, Protocol
 
-from h5zarr.errors import H5ZarrError
 from h5zarr.indexing.planning import Task
 from h5zarr.indexing.work import Batch, Settings, index_batch
+from h5zarr.processes import Processes, WorkersLost
 
 _ANEW = "Make a new one, and index again: what was finished is not done twice."
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class WorkersLost(H5ZarrError):
-    """There is nobody left to do the work."""
-
-    kind = "workers"
 
 
 class Workers(Protocol):
@@ -51,61 +38,16 @@ class LocalWorkers:
 
     def __init__(self, count: int | None = None) -> None:
         self.count = count or os.cpu_count() or 1
-        self._begin()
-
-    def _begin(self) -> None:
-        # Not forked: threads of fsspec and others do not survive that.
-        context = multiprocessing.get_context("spawn")
-        theirs, self._ours = context.Pipe(duplex=False)
-        self._pool = ProcessPoolExecutor(self.count, context, initializer=_prepare_worker, initargs=(theirs,))
-        self._theirs = theirs  # kept until the last process has it, which are started one by one
+        self._processes = Processes(self.count)
 
     def submit(self, tasks: Sequence[Task], settings: Settings) -> Future[Batch]:
-        with _signals_blocked():
-            return self._pool.submit(index_batch, tasks, settings)
+        return self._processes.submit(index_batch, tasks, settings)
 
     def renew(self) -> None:
-        self.close()
-        self._begin()
-        try:
-            with _signals_blocked():
-                first = self._pool.submit(os.getpid)
-            first.result()
-        except BrokenExecutor:
-            what = "no process can be started to do the work"
-            remedy = 'In a script, index below: if __name__ == "__main__". Or see what the processes said.'
-            raise WorkersLost(what, remedy=remedy) from None
+        self._processes.renew()
 
     def close(self) -> None:
-        self._ours.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._theirs.close()
-
-
-@contextmanager
-def _signals_blocked() -> Iterator[None]:
-    """Have signals wait while processes are started, which begin like that: one for all would end them at once."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # which does not wait, and has the processes that are started with it not wait
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _prepare_worker(until_closed: Connection) -> None:
-    """End this process when the other end of a pipe is closed, by whom or whatever, and leave signals to its parent."""
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-
-    def watch() -> None:
-        until_closed.poll(None)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
+        self._processes.close()
 
 
 class ExecutorWorkers:

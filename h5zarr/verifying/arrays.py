@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from h5zarr.hierarchy import ArrayNode, Json
 from h5zarr.verifying.differences import Difference, Unreadable, Values, numbers_differ
 from h5zarr.verifying.json_values import NotCompared, same_json
-from h5zarr.verifying.regions import Chosen, Region, choose
+from h5zarr.verifying.regions import Region
 
 # Attributes by which HDF5, netCDF and Zarr note dimensions and their own marks: they are none of the data.
 HIDDEN = frozenset(
@@ -72,36 +72,44 @@ class Verified:
         return told | {name: text for name in ("skipped", "error") if (text := getattr(self, name))}
 
 
-def verify_array(
-    path: str, node: ArrayNode, array: Any, truth: TrueVariable, share: float | None, seed: int
-) -> Verified:
-    """Return how an array of Zarr compares with the variable that it stands for."""
-    result = Verified(path)
+class Outcome(NamedTuple):
+    """What became of some parts of an array: so many chunks are right, then it may end in one of three ways."""
+
+    compared: int = 0
+    difference: str = ""
+    skipped: str = ""
+    error: str = ""
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing behind it needs to be compared."""
+        return bool(self.difference or self.skipped or self.error)
+
+
+def verify_array(path: str, node: ArrayNode, array: Any, truth: TrueVariable) -> tuple[Verified, bool]:
+    """Return how all but the values of an array compares, and whether there are values that can be compared."""
     shape = _shape_differs(node, truth)
     found = [shape, None if shape else _fill_differs(array, truth), _names_differ(node, truth)]
     found += _attributes_differ(node.attributes, truth.attributes(), node)
-    result.differences = [str(one) for one in found if one is not None]
-    if shape is not None or truth.is_empty:
-        return result
-    _compare_values(result, node, array, truth, choose(node, np.dtype(array.dtype).itemsize, share, seed))
-    return result
+    result = Verified(path, differences=[str(one) for one in found if one is not None])
+    return result, shape is None and not truth.is_empty
 
 
-def _compare_values(result: Verified, node: ArrayNode, array: Any, truth: TrueVariable, chosen: Chosen) -> None:
-    result.total = chosen.total
-    for region in chosen.regions:
+def compare_regions(regions: Sequence[Region], node: ArrayNode, array: Any, truth: TrueVariable) -> Outcome:
+    """Return how parts of an array of Zarr compare with the variable that it stands for, up to the first end."""
+    compared = 0
+    for region in regions:
         try:
             difference = _region_differs(region, node, array, truth)
         except Unreadable as error:
-            result.skipped = str(error)
-            return
+            return Outcome(compared, skipped=str(error))
         except Exception as error:  # of zarr, of a codec, of whatever reads: the references are at fault
-            result.error = f"{_where(region)} cannot be read through the references: {type(error).__name__}: {error}"
-            return
+            what = f"{region.where} cannot be read through the references: {type(error).__name__}: {error}"
+            return Outcome(compared, error=what)
         if difference is not None:
-            result.differences.append(str(difference))
-            return
-        result.compared += region.chunk_count
+            return Outcome(compared, difference=str(difference))
+        compared += region.chunk_count
+    return Outcome(compared)
 
 
 def _region_differs(region: Region, node: ArrayNode, array: Any, truth: TrueVariable) -> Difference | None:
@@ -120,10 +128,6 @@ def _region_differs(region: Region, node: ArrayNode, array: Any, truth: TrueVari
         expected, found = expected[inside], found[inside]
     difference = truth.differs(found, expected)
     return None if difference is None else difference.moved(tuple(one.start for one in (*part, *region.part[rank:])))
-
-
-def _where(region: Region) -> str:
-    return f"[{', '.join(f'{one.start}:{one.stop}' for one in region.part)}]"
 
 
 def _shape_differs(node: ArrayNode, truth: TrueVariable) -> Difference | None:

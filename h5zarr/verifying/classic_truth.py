@@ -14,12 +14,13 @@ _STREAMING = (1 << 32) - 1  # the number of records that means: count them. netC
 
 
 class ClassicTruth:
-    """A netCDF-3 file, opened by netCDF4."""
+    """A netCDF-3 file, opened by netCDF4; `is_copy` says that all of it is in memory."""
 
     library = "netCDF4"
 
-    def __init__(self, dataset: Any) -> None:
+    def __init__(self, dataset: Any, *, is_copy: bool = False) -> None:
         self._dataset = dataset
+        self.is_copy = is_copy
         dataset.set_auto_maskandscale(False)
         dataset.set_auto_chartostring(False)
 

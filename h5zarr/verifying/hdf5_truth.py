@@ -20,6 +20,7 @@ class H5Truth:
     """An HDF5 file, opened by h5py."""
 
     library = "h5py"
+    is_copy = False
 
     def __init__(self, file: h5py.File) -> None:
         self._file = file
@@ -116,13 +117,13 @@ class H5Variable:
     def _references_differ(self, found: Values, expected: Values) -> Difference | None:
         for path, reference in zip(found.reshape(-1).tolist(), expected.reshape(-1).tolist(), strict=True):
             target = self._target(reference)
-            if (_identity(self._file[path]) if path else None) != target:
-                return Difference("reference", repr(path), repr(target))
+            if (_identity(self._file[path]) if path else None) != (None if target is None else _identity(target)):
+                return Difference("reference", repr(path), "none" if target is None else repr(target.name))
         return None
 
-    def _target(self, reference: Any) -> tuple[int, int] | None:
+    def _target(self, reference: Any) -> Any:
         try:
-            return _identity(self._file[reference]) if reference else None
+            return self._file[reference] if reference else None
         except (ValueError, RuntimeError, KeyError):
             return None  # it points to what is no more
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from h5zarr.hierarchy import ArrayNode
 from h5zarr.read.chunk_rows import chunk_rows, grid_shape
 
-_BLOCK_NBYTES = 32 << 20
+BLOCK_NBYTES = 32 << 20
 _MOST_MISSING = 1000  # chunks that were never written are all alike
 
 
@@ -20,6 +20,11 @@ class Region(NamedTuple):
     part: tuple[slice, ...]
     chunk_count: int
 
+    @property
+    def where(self) -> str:
+        """The part, as it is written in Python."""
+        return f"[{', '.join(f'{one.start}:{one.stop}' for one in self.part)}]"
+
 
 class Chosen(NamedTuple):
     """The parts of an array to compare, and how many chunks it has in all."""
@@ -28,9 +33,12 @@ class Chosen(NamedTuple):
     total: int
 
 
-def choose(node: ArrayNode, element_nbytes: int, share: float | None, seed: int) -> Chosen:
-    """Return what to compare of an array: everything, or about `share` of its chunks.
+def choose(
+    node: ArrayNode, element_nbytes: int, share: float | None, seed: int, block_nbytes: int = BLOCK_NBYTES
+) -> Chosen:
+    """Return what to compare of an array: everything, or about `share` of its chunks. The same for the same arguments.
 
+    Chunks are compared in blocks of up to `block_nbytes`, or one by one where a chunk is larger, and in a sample.
     A sample always has the first and the last chunk, one at each edge, one that is referred to, one that is inlined,
     and one that is missing, where there are such. Of a grid that is nearly empty the missing ones are always a sample.
     """
@@ -40,17 +48,17 @@ def choose(node: ArrayNode, element_nbytes: int, share: float | None, seed: int)
         return Chosen([], 0)
     stored_count = node.manifest.count + len(node.manifest.inline)
     if share is None and total - stored_count <= max(_MOST_MISSING, 3 * stored_count):
-        return Chosen(list(_blocks(node, grid, element_nbytes)), total)
+        return Chosen(list(_blocks(node, grid, element_nbytes, block_nbytes)), total)
     numbers = sorted(_sample(node, grid, total, share, random.Random(seed)))
     return Chosen([Region(_part(node, _index(number, grid)), 1) for number in numbers], total)
 
 
-def _blocks(node: ArrayNode, grid: tuple[int, ...], element_nbytes: int) -> Iterator[Region]:
+def _blocks(node: ArrayNode, grid: tuple[int, ...], element_nbytes: int, block_nbytes: int) -> Iterator[Region]:
     """Yield all of an array, in blocks of neighbouring chunks that fit into memory together."""
     counts = [1] * len(grid)
     nbytes = element_nbytes * prod(node.chunk_shape)
     for axis in reversed(range(len(grid))):
-        counts[axis] = min(grid[axis], max(1, _BLOCK_NBYTES // max(1, nbytes)))
+        counts[axis] = min(grid[axis], max(1, block_nbytes // max(1, nbytes)))
         nbytes *= counts[axis]
         if counts[axis] < grid[axis]:
             break

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple
 
 from h5zarr import __version__
-from h5zarr.errors import SourceChanged, SourceError, Unsupported
+from h5zarr.errors import SourceChanged, Unsupported
 from h5zarr.hierarchy import ArrayNode, GroupNode, Json
 from h5zarr.io.source import open_source
-from h5zarr.io.span import Span
-from h5zarr.io.url import display_url, find_local_path
+from h5zarr.io.url import display_url
 from h5zarr.io.verify import check_unchanged
 from h5zarr.limits import USUAL, Limits
 from h5zarr.read.opening import Opened, open_hierarchy
 from h5zarr.read.sources import options_for
 from h5zarr.verifying.arrays import Verified, verify_array, verify_group
-from h5zarr.verifying.classic_truth import ClassicTruth
+from h5zarr.verifying.comparing import Comparer, Run, Tally, Work, open_comparer
 from h5zarr.verifying.differences import Unreadable
-from h5zarr.verifying.hdf5_truth import H5Truth
+from h5zarr.verifying.regions import BLOCK_NBYTES
+from h5zarr.verifying.spreading import compare
 
-Truth: TypeAlias = H5Truth | ClassicTruth
+
+class Planned(NamedTuple):
+    """An array of which all but the values was compared, and the runs in which those are."""
+
+    verified: Verified
+    runs: list[Run]
 
 
 @dataclass(slots=True)
@@ -71,6 +75,7 @@ def verify(
     storage_options: Mapping[str, Any] | None = None,
     allow: Sequence[str] = (),
     limits: Limits = USUAL,
+    workers: int | None = None,
     on_array: Callable[[Verified, int], None] | None = None,
 ) -> Verification:
     """Compare what Zarr reads through references with what h5py, or netCDF4, reads from the file itself.
@@ -79,8 +84,14 @@ def verify(
     that is their root. With `sample`, about that share of the chunks of each array is compared, the same for the same
     `seed`; always the first and the last, some at the edges, and some of those that are missing or inlined. `on_array`
     is told of each array when it is done, and how many there are. `allow` and `limits` are as for `h5zarr.open_store`.
+
+    Up to `workers` processes compare the values, and what is found does not depend on how many; 1 is this one. If
+    nothing is said, there is one for each processor where so much is to be compared that they save time.
+
     Raises H5ZarrError where nothing can be compared.
     """
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers is {workers}, but must be at least 1")
     if sample is not None and not 0 < sample <= 1:
         raise ValueError(f"sample is {sample}, but must be above 0 and at most 1")
     started = time.perf_counter()
@@ -90,11 +101,18 @@ def verify(
         result = Verification(opened.url, display_url(url))
         result.changed = _find_change(opened, storage_options or {})
         if not result.changed:
-            with _open_truth(url, storage_options or {}) as truth, warnings.catch_warnings():
-                # Zarr says of some codecs and types that other implementations may lack them.
-                warnings.filterwarnings("ignore", module=r"zarr\.")
-                result.library = truth.library
-                _verify_nodes(result, opened, truth, group, sample, seed, on_array)
+            work = Work(
+                opened=opened,
+                source=url,
+                storage_options=dict(storage_options or {}),
+                root=group.strip("/"),
+                share=sample,
+                seed=seed,
+                block_nbytes=BLOCK_NBYTES,
+            )
+            with open_comparer(work) as comparer:
+                result.library = comparer.truth.library
+                _compare_values(_verify_nodes(result, comparer), comparer, workers, on_array)
         result.seconds = time.perf_counter() - started
         return result
     finally:
@@ -123,108 +141,53 @@ def _find_change(opened: Opened, storage_options: Mapping[str, Any]) -> str:
     return ""
 
 
-def _verify_nodes(
-    result: Verification,
-    opened: Opened,
-    truth: Truth,
-    group: str,
-    sample: float | None,
-    seed: int,
-    on_array: Callable[[Verified, int], None] | None,
-) -> None:
-    import zarr
-
-    from h5zarr.store import HierarchyStore
-
-    nodes = opened.hierarchy.nodes
-    count = sum(isinstance(node, ArrayNode) for node in nodes.values())
-    zarr_group = zarr.open_group(HierarchyStore(opened), mode="r", zarr_format=3)
-    root = group.strip("/")
-    for path, node in nodes.items():
-        place = f"/{root}{path}" if root else path
+def _verify_nodes(result: Verification, comparer: Comparer) -> list[Planned]:
+    """Compare all but values, and return how those are to be compared."""
+    planned = []
+    for path, node in comparer.work.opened.hierarchy.nodes.items():
         if isinstance(node, GroupNode):
-            result.groups.append(_verify_group(path, node, truth, place))
+            result.groups.append(_verify_group(path, node, comparer))
             continue
         try:
-            variable = truth.find(place)
+            variable = comparer.variable(path)
         except Unreadable as error:
             result.arrays.append(Verified(path, skipped=str(error)))
             continue
         if variable is None:
             result.not_found.append(path)
             continue
-        done = verify_array(path, node, zarr_group[path.lstrip("/")], variable, sample, seed)
-        result.arrays.append(done)
-        if on_array is not None:
-            on_array(done, count)
+        verified, has_values = verify_array(path, node, comparer.array(path), variable)
+        runs, verified.total = comparer.plan(path) if has_values else ([], 0)
+        result.arrays.append(verified)
+        planned.append(Planned(verified, runs))
+    return planned
 
 
-def _verify_group(path: str, node: GroupNode, truth: Truth, place: str) -> Verified:
+def _verify_group(path: str, node: GroupNode, comparer: Comparer) -> Verified:
+    truth = comparer.truth
     try:
-        expected = list(truth.attributes(place.rstrip("/") or "/"))
+        expected = list(truth.attributes(comparer.place(path).rstrip("/") or "/"))
     except (KeyError, OSError, RuntimeError):
         return Verified(path, skipped=f"{truth.library} does not open this group")
     return verify_group(path, node.attributes, iter(expected))
 
 
-@contextmanager
-def _open_truth(url: str, storage_options: Mapping[str, Any]) -> Iterator[Truth]:
-    """Open the file with another library. Raises an H5ZarrError that says why it cannot."""
-    options = options_for(url, dict(storage_options))
-    with open_source(url, options) as source:
-        (head,) = source.read_many([Span(0, min(4, source.nbytes))])
-        nbytes = source.nbytes
-    truth = _open_classic(url, options, nbytes) if bytes(head[:3]) == b"CDF" else _open_hdf5(url, options)
-    try:
-        yield truth
-    finally:
-        truth.close()
-
-
-def _open_hdf5(url: str, options: Mapping[str, Any]) -> H5Truth:
-    import h5py
-
-    _load_plugins()
-    path = find_local_path(url)
-    try:
-        return H5Truth(h5py.File(path if path is not None else _open_remote(url, options), "r"))
-    except OSError as error:
-        what = f"{display_url(url)}: h5py does not open it: {str(error).partition(chr(10))[0]}"
-        raise SourceError(what, remedy="Check the file with h5dump.") from None
-
-
-def _open_classic(url: str, options: Mapping[str, Any], nbytes: int) -> ClassicTruth:
-    try:
-        import netCDF4
-    except ImportError:
-        what = f"{display_url(url)}: the package netCDF4 is needed to read a netCDF-3 file"
-        raise Unsupported(what, remedy="pip install netCDF4") from None
-    path = find_local_path(url)
-    try:
-        if path is not None:
-            return ClassicTruth(netCDF4.Dataset(path, "r"))
-        with _open_remote(url, options) as file:  # the library opens no URLs, but it takes what is in memory
-            return ClassicTruth(netCDF4.Dataset("remote.nc", "r", memory=file.read(nbytes)))
-    except OSError as error:
-        what = f"{display_url(url)}: netCDF4 does not open it: {error.strerror or type(error).__name__}"
-        raise SourceError(what, remedy="Check the file with ncdump -h.") from None
-
-
-def _open_remote(url: str, options: Mapping[str, Any]) -> Any:
-    from h5zarr.io.failure import or_source_error
-    from h5zarr.io.filesystems import shared_filesystem
-    from h5zarr.io.quoting import settle_url
-
-    def open_it() -> Any:
-        filesystem, path = shared_filesystem(settle_url(url), options)
-        return filesystem.open(path, "rb")
-
-    return or_source_error(display_url(url), 60, open_it)
-
-
-def _load_plugins() -> None:
-    """Let h5py use the filters that are installed."""
-    try:
-        import hdf5plugin  # noqa: F401
-    except ImportError:
-        return
+def _compare_values(
+    planned: Sequence[Planned],
+    comparer: Comparer,
+    workers: int | None,
+    on_array: Callable[[Verified, int], None] | None,
+) -> None:
+    """Compare values, in this process or in others, and put together what is found."""
+    count = sum(isinstance(node, ArrayNode) for node in comparer.work.opened.hierarchy.nodes.values())
+    tell = on_array or (lambda verified, count: None)
+    tallies = {one.verified.path: Tally(one.verified, one.runs) for one in planned}
+    for tally in tallies.values():
+        if tally.is_done:  # there is nothing to compare
+            tell(tally.verified, count)
+    runs = [run for one in planned for run in one.runs]
+    with closing(compare(runs, comparer, workers, lambda run: tallies[run.path].needs(run))) as found:
+        for run, outcome in found:
+            tally = tallies[run.path]
+            if tally.add(run, outcome):
+                tell(tally.verified, count)

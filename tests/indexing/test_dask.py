@@ -13,7 +13,7 @@ import pytest
 
 import h5zarr
 from h5zarr.indexing.rows import Row
-from h5zarr.indexing.workers import WorkersLost
+from h5zarr.processes import WorkersLost
 from tests.indexing.jobs import check_index, eventually, fill, finish, served, started
 from tests.servers import RangeServer
 

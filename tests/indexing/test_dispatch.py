@@ -22,7 +22,8 @@ from h5zarr.indexing.dispatch import Dispatcher
 from h5zarr.indexing.planning import Task
 from h5zarr.indexing.rows import Row, Status
 from h5zarr.indexing.work import Batch, Done, Settings, index_batch
-from h5zarr.indexing.workers import LocalWorkers, WorkersLost
+from h5zarr.indexing.workers import LocalWorkers
+from h5zarr.processes import WorkersLost
 from tests.indexing.jobs import check_index, children, eventually, fill, rows_of
 
 SETTINGS = Settings(out="refs")
@@ -184,7 +185,7 @@ def deadly_batch(batch: Sequence[Task], settings: Settings) -> Batch:
 
 class MortalWorkers(LocalWorkers):
     def submit(self, tasks: Sequence[Task], settings: Settings) -> Future[Batch]:
-        return self._pool.submit(deadly_batch, tasks, settings)
+        return self._processes.submit(deadly_batch, tasks, settings)
 
 
 def test_a_file_that_kills_processes_is_recorded_and_all_others_are_indexed(

@@ -20,6 +20,7 @@ from h5zarr.cli import main
 from h5zarr.errors import H5ZarrError
 from h5zarr.translating import Options
 from h5zarr.validating.validate import hold_against
+from tests.servers import RangeServer
 from tests.validating.made import Made, changed, make
 
 
@@ -149,6 +150,24 @@ def test_references_whose_root_is_an_array_are_read() -> None:
     assert hold_against(made.decode(), "made").errors == []
 
 
+@pytest.mark.parametrize("form", ["json", "json.gz", "parquet"])
+def test_references_in_another_place_are_read(form: str, references: Path) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    break_it(references)
+    place = f"memory://validated/refs.{form}"
+    if form == "parquet":
+        h5zarr.convert(references, place)
+    else:
+        content = references.read_bytes()
+        fsspec.filesystem("memory").pipe(place, content if form == "json" else gzip.compress(content))
+    try:
+        found = h5zarr.validate(place)
+    finally:
+        fsspec.filesystem("memory").rm("/validated", recursive=True)
+    assert (found.references, found.container) == (place, form.partition(".")[0])
+    assert "zarr3/fill-value" in {one.rule for one in found.errors}
+
+
 # --- the command line
 
 
@@ -189,6 +208,21 @@ def test_the_report_has_everything(references: Path, tmp_path: Path, capsys: pyt
     capsys.readouterr()
     assert main(["validate", str(references), "--report", "-"]) == 1
     assert json.loads(capsys.readouterr().out)["findings"] == report["findings"]
+
+
+def test_references_on_a_server_are_validated(references: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = references.read_bytes()
+    break_it(references)
+    with RangeServer({"/good.json": good, "/bad.json": references.read_bytes()}) as server:
+        assert main(["validate", server.url("/good.json")]) == 0
+        assert capsys.readouterr().out.startswith("0 errors, 0 warnings · ")
+        assert main(["validate", server.url("/bad.json"), "--quiet"]) == 1
+        assert "error: /v: the fill_value is none of int32" in capsys.readouterr().err
+        assert main(["validate", server.url("/gone.json?key=secret")]) == 2
+        told = capsys.readouterr().err
+        assert server.url("/gone.json") in told
+        assert "secret" not in told
+        assert {url.partition("?")[0] for url in server.counts.urls} == {"/good.json", "/bad.json", "/gone.json"}
 
 
 def test_two_reference_files_are_refused(references: Path) -> None:

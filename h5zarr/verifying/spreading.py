@@ -1,0 +1,197 @@
+"""Spreading runs over processes: h5py reads in one thread at a time, so that only processes make it faster.
+
+A process may die of a run, of too little memory for instance, and takes along all that the others were at. Then each
+part of those runs is tried alone: the one of which a process dies again is at fault, and the others go on.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from contextlib import ExitStack, closing
+from typing import TypeAlias
+
+from h5zarr.errors import H5ZarrError
+from h5zarr.io.grammar import protocol_of, split_chain
+from h5zarr.processes import Processes, WorkersLost
+from h5zarr.verifying.arrays import Outcome
+from h5zarr.verifying.comparing import Comparer, Run, Work, open_comparer
+
+PAYING_NBYTES = 256 << 20  # to read so much takes about three times what a process takes to start
+_MOST_RUNS = 64  # in a task, however small they are
+_LOOK_SECONDS = 0.2
+_DIED = "the process that did it died. It may have run out of memory: give it more, or fewer workers"
+
+Done: TypeAlias = tuple[Run, Outcome]
+
+
+def compare(
+    runs: Sequence[Run], comparer: Comparer, workers: int | None, needs: Callable[[Run], bool]
+) -> Generator[Done, None, None]:
+    """Yield what becomes of those runs that are needed when it is their turn, as they are done.
+
+    `workers` processes do them; where nothing is said, as many as pay, if there can be any. Raises WorkersLost.
+    """
+    count = count_processes(comparer, runs, workers)
+    has_begun = False
+    if count > 1:
+        try:
+            with closing(_compare_in_processes(runs, comparer, count, needs)) as found:
+                for one in found:
+                    has_begun = True
+                    yield one
+            return
+        except WorkersLost:
+            if workers is not None or has_begun:
+                raise
+    for run in runs:
+        if needs(run):
+            yield run, comparer.compare(run)
+
+
+def count_processes(comparer: Comparer, runs: Sequence[Run], wanted: int | None) -> int:
+    """Return how many processes shall compare: those that are wanted, or as many as pay. 1 is this one."""
+    if multiprocessing.current_process().daemon or _is_only_here(comparer.work):
+        return 1  # it may not have any, or they would not see the file
+    if wanted is not None:
+        return wanted
+    if comparer.truth.is_copy:
+        return 1  # each would read all of it
+    return max(1, min(os.cpu_count() or 1, sum(run.nbytes for run in runs) // PAYING_NBYTES))
+
+
+def _is_only_here(work: Work) -> bool:
+    """Return whether something that is read is in the memory of this process."""
+    sources = work.opened.sources
+    urls = (work.source, *sources.urls, sources.references or "")
+    return any(protocol_of(link) == "memory" for url in urls for link in split_chain(url))
+
+
+def _compare_in_processes(
+    runs: Iterable[Run], comparer: Comparer, count: int, needs: Callable[[Run], bool]
+) -> Generator[Done, None, None]:
+    work = comparer.work
+    try:
+        packed = pickle.dumps(work)
+    except Exception as error:  # of whatever stands in storage options
+        what = f"what is to be compared cannot be sent to another process ({type(error).__name__})"
+        raise WorkersLost(what, remedy="Compare it in one: workers=1.") from None
+    processes = Processes(count, begin, packed)
+    try:
+        for run, outcome in _Spreading(runs, work.block_nbytes, processes, needs).done():
+            if outcome is None:
+                outcome = Outcome(error=f"{comparer.where(run)} could not be compared: {_DIED}")
+            yield run, outcome
+    finally:
+        processes.close()
+
+
+class _Spreading:
+    """Hands out tasks, which are a few runs each, for all processes."""
+
+    def __init__(
+        self, runs: Iterable[Run], task_nbytes: int, processes: Processes, needs: Callable[[Run], bool]
+    ) -> None:
+        self._queue = deque(_packed(runs, task_nbytes))
+        self._suspects: deque[Run] = deque()
+        self._processes = processes
+        self._needs = needs
+        self._running: dict[Future[list[Done]], tuple[Run, ...]] = {}
+        self._is_trial = False  # of one part, alone
+
+    def done(self) -> Iterator[tuple[Run, Outcome | None]]:
+        """Yield what becomes of each run; None where a process died of it."""
+        while self._queue or self._suspects or self._running:
+            self._submit()
+            for future in wait(self._running, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED).done:
+                runs = self._running.pop(future, None)
+                if runs is None:
+                    continue  # it went down with another one
+                try:
+                    found = future.result()
+                except BrokenExecutor:
+                    yield from self._blame(runs)
+                else:
+                    yield from found
+
+    def _submit(self) -> None:
+        if self._suspects:
+            while self._suspects and not self._running:
+                self._begin((self._suspects.popleft(),), is_trial=True)
+            return
+        while self._queue and len(self._running) < 2 * self._processes.count and not self._suspects:
+            self._begin(self._queue.popleft(), is_trial=False)
+
+    def _begin(self, runs: tuple[Run, ...], *, is_trial: bool) -> None:
+        needed = tuple(run for run in runs if self._needs(run))
+        if not needed:
+            return
+        try:
+            self._running[self._processes.submit(compare_runs, needed)] = needed
+            self._is_trial = is_trial
+        except BrokenExecutor:
+            self._suspect(needed)
+
+    def _blame(self, runs: tuple[Run, ...]) -> Iterator[tuple[Run, None]]:
+        if self._is_trial:
+            yield runs[0], None
+            runs = ()
+        self._suspect(runs)
+
+    def _suspect(self, runs: tuple[Run, ...]) -> None:
+        """Suspect these runs and all that were under way, and begin with new processes."""
+        for one in (runs, *self._running.values()):
+            self._suspects.extend(part for run in one for part in run.split())
+        self._running.clear()
+        self._processes.renew()
+
+
+def _packed(runs: Iterable[Run], nbytes: int) -> Iterator[tuple[Run, ...]]:
+    """Yield runs in tasks of about so many bytes, which are worth being sent."""
+    task: list[Run] = []
+    for run in runs:
+        task.append(run)
+        if len(task) == _MOST_RUNS or sum(one.nbytes for one in task) >= nbytes:
+            yield tuple(task)
+            task = []
+    if task:
+        yield tuple(task)
+
+
+# --- in another process
+
+
+class _Kept:
+    """What a process keeps from one task to the next."""
+
+    packed = b""
+    comparer: Comparer | None = None
+    stack = ExitStack()
+
+
+def begin(packed: bytes) -> None:
+    """Take what is to be compared; it is opened with the first run."""
+    _Kept.packed = packed
+
+
+def compare_runs(runs: tuple[Run, ...]) -> list[Done]:
+    """Return what becomes of runs, in order. Raises WorkersLost where the file cannot be opened in this process."""
+    if _Kept.comparer is None:
+        try:
+            _Kept.comparer = _Kept.stack.enter_context(open_comparer(pickle.loads(_Kept.packed)))
+        except Exception as error:
+            why = error if isinstance(error, H5ZarrError) else type(error).__name__
+            what = f"another process cannot open what is to be compared: {why}"
+            raise WorkersLost(what, remedy="Compare it in one: workers=1.") from None
+    done: list[Done] = []
+    ended: set[str] = set()
+    for run in runs:
+        if run.path not in ended:
+            outcome = _Kept.comparer.compare(run)
+            done.append((run, outcome))
+            ended |= {run.path} if outcome.is_end else set()
+    return done
