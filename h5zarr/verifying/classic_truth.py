@@ -57,6 +57,9 @@ class ClassicVariable:
     def dimension_names(self) -> tuple[frozenset[str] | None, ...]:
         return tuple(frozenset((name,)) for name in self._variable.dimensions)
 
+    def is_named(self, axis: int, name: str) -> bool:
+        return False  # a dimension has one name
+
     def attributes(self) -> Iterator[tuple[str, Any]]:
         return _attributes(self._variable)
 

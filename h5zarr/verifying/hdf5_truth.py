@@ -106,6 +106,10 @@ class H5Variable:
         return numbers_differ(found, expected, any_nan=_is_converted(kind) or found.dtype.itemsize == 2)
 
     def _records_differ(self, kind: Any, found: Values, expected: Values) -> Difference | None:
+        if found.dtype.kind == "c" and len(expected.dtype.names or ()) == 2:  # as MATLAB keeps them: real and imag
+            found.dtype.kind == "c" and len(expected.dtype.names or ()) == 2
+        ):  # MATLAB's, whose members are real and imag
+            found = _records_of(found, expected.dtype)
         names = [name for name in found.dtype.names or () if not name.startswith("_gap")]
         if names != list(expected.dtype.names or ()):
             return Difference("members", str(names), str(expected.dtype.names))
@@ -145,11 +149,24 @@ class H5Variable:
             return ()
         return tuple(self._names_of(axis) for axis in range(len(self.own_shape)))
 
-    def _names_of(self, axis: int) -> frozenset[str] | None:
+    def is_named(self, axis: int, name: str) -> bool:
+        """Return whether a scale of an axis has this name, too: there may be several links to it."""
+        for scale in self._scales(axis):
+            try:
+                if _identity(scale.parent[name]) == _identity(scale):
+                    return True
+            except _UNREADABLE:
+                continue
+        return False
+
+    def _scales(self, axis: int) -> list[Any]:
         try:
-            scales = [scale for scale in self._dataset.dims[axis].values() if scale.name]
+            return [scale for scale in self._dataset.dims[axis].values() if scale.name]
         except _UNREADABLE:
-            return None
+            return []
+
+    def _names_of(self, axis: int) -> frozenset[str] | None:
+        scales = self._scales(axis)
         fitting = [scale for scale in scales if scale.shape and scale.shape[0] == self.own_shape[axis]]
         names = frozenset(scale.name.rpartition("/")[2].removeprefix(_NON_COORDINATE) for scale in fitting)
         return names or None
@@ -159,14 +176,27 @@ class H5Variable:
         return _attributes(self._file, self._dataset)
 
 
+def _records_of(found: Values, form: np.dtype[Any]) -> Values:
+    """Return complex numbers as records of their parts, with the names of `form`."""
+    records = np.empty(found.shape, [(name, found.real.dtype) for name in form.names or ()])
+    for name, part in zip(form.names or (), (found.real, found.imag), strict=True):
+        records[name] = part
+    return records
+
+
 def _attributes(file: h5py.File, owner: Any) -> Iterator[tuple[str, Any]]:
     try:
         names = list(owner.attrs)
-    except _UNREADABLE:
-        return
+    except _UNREADABLE as error:
+        raise Unreadable(type(error).__name__) from None
     for name in names:
         try:
-            yield name, expected_json(owner.attrs[name])
+            value = owner.attrs[name]
+        except _UNREADABLE:
+            yield name, Unreadable
+            continue
+        try:
+            yield name, expected_json(value)
         except (NotCompared, *_UNREADABLE):
             yield name, NotCompared
 

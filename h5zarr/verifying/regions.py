@@ -47,6 +47,8 @@ def choose(
     if not total or 0 in node.shape:
         return Chosen([], 0)
     stored_count = node.manifest.count + len(node.manifest.inline)
+    if not stored_count and prod(node.chunk_shape) * element_nbytes > block_nbytes:
+        return Chosen(_beginnings(node, grid, element_nbytes, block_nbytes), total)
     if share is None and total - stored_count <= max(_MOST_MISSING, 3 * stored_count):
         return Chosen(list(_blocks(node, grid, element_nbytes, block_nbytes)), total)
     numbers = sorted(_sample(node, grid, total, share, random.Random(seed)))
@@ -68,6 +70,20 @@ def _blocks(node: ArrayNode, grid: tuple[int, ...], element_nbytes: int, block_n
         first = tuple(step[place] for step, place in zip(steps, at, strict=True))
         last = tuple(min(start + count, extent) for start, count, extent in zip(first, counts, grid, strict=True))
         yield Region(_part(node, first, last), prod(end - start for start, end in zip(first, last, strict=True)))
+
+
+def _beginnings(node: ArrayNode, grid: tuple[int, ...], element_nbytes: int, block_nbytes: int) -> list[Region]:
+    """Return the beginning of the first chunk and of the last, of an array that was never written: it is all alike."""
+    regions = []
+    for number in sorted({0, prod(grid) - 1}):
+        left = max(1, block_nbytes // element_nbytes)
+        part = []
+        for one in reversed(_part(node, _index(number, grid))):
+            length = max(1, min(one.stop - one.start, left))
+            part.append(slice(one.start, one.start + length))
+            left //= length
+        regions.append(Region(tuple(reversed(part)), 1))
+    return regions
 
 
 def _sample(node: ArrayNode, grid: tuple[int, ...], total: int, share: float | None, rng: random.Random) -> set[int]:

@@ -75,7 +75,7 @@ def verify(
     storage_options: Mapping[str, Any] | None = None,
     allow: Sequence[str] = (),
     limits: Limits = USUAL,
-    workers: int | None = None,
+    workers: int | None = 1,
     on_array: Callable[[Verified, int], None] | None = None,
 ) -> Verification:
     """Compare what Zarr reads through references with what h5py, or netCDF4, reads from the file itself.
@@ -85,8 +85,9 @@ def verify(
     `seed`; always the first and the last, some at the edges, and some of those that are missing or inlined. `on_array`
     is told of each array when it is done, and how many there are. `allow` and `limits` are as for `h5zarr.open_store`.
 
-    Up to `workers` processes compare the values, and what is found does not depend on how many; 1 is this one. If
-    nothing is said, there is one for each processor where so much is to be compared that they save time.
+    Up to `workers` processes compare the values, and what is found does not depend on how many; 1 is this one. With
+    None there is one for each processor, where so much is to be compared that they save time. Scripts that start
+    processes need `if __name__ == "__main__":`, since each of those runs the script's other lines, too.
 
     Raises H5ZarrError where nothing can be compared.
     """

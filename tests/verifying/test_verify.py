@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import warnings
+from base64 import b64encode
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,60 @@ def test_other_containers_are_verified_too(form: str, source: Path, tmp_path: Pa
 
 
 # --- every file
+
+
+def verify_file(path: Path) -> Verification:
+    h5zarr.translate(path, path.with_suffix(".json"))
+    return h5zarr.verify(path.with_suffix(".json"))
+
+
+def test_complex_numbers_are_compared_by_whatever_names_their_parts_have(tmp_path: Path) -> None:
+    path = tmp_path / "matlab.h5"
+    with h5py.File(path, "w") as file:
+        file["z"] = np.array([(1.5, -2.0), (0.0, 3.0)], [("real", "f8"), ("imag", "f8")])
+    assert verify_file(path).is_right
+    document = json.loads(path.with_suffix(".json").read_text())
+    content = np.array([1.5 - 2.0j, 0.0 + 4.0j]).tobytes()
+    document["refs"]["z/c/0"] = f"base64:{b64encode(content).decode()}"
+    path.with_suffix(".json").write_text(json.dumps(document))
+    (wrong,) = [one for one in h5zarr.verify(path.with_suffix(".json")).arrays if not one.is_right]
+    assert wrong.differences == ["member imag: value at [1] is 4.0, expected 3.0"]
+
+
+def test_a_dimension_may_have_the_name_of_any_link_to_its_scale(tmp_path: Path) -> None:
+    path = tmp_path / "links.nc"
+    with h5py.File(path, "w") as file:
+        file["time"] = np.arange(3.0)
+        file["time"].make_scale()
+        file["air"] = np.arange(3.0)
+        file["air"].dims[0].attach_scale(file["time"])
+        file["also_time"] = file["time"]
+    h5zarr.translate(path, path.with_suffix(".json"))
+    document = json.loads(path.with_suffix(".json").read_text())
+    for name, is_right in (("also_time", True), ("time", True), ("air", False), ("nothing", False)):
+        metadata = document["refs"]["air/zarr.json"]
+        told = {**(json.loads(metadata) if isinstance(metadata, str) else metadata), "dimension_names": [name]}
+        document["refs"]["air/zarr.json"] = json.dumps(told) if isinstance(metadata, str) else told
+        path.with_suffix(".json").write_text(json.dumps(document))
+        assert h5zarr.verify(path.with_suffix(".json")).is_right == is_right, name
+
+
+def test_an_attribute_that_no_library_can_read_is_not_missed(tmp_path: Path) -> None:
+    path = tmp_path / "wide.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(3.0)
+        wide = h5py.h5t.STD_U64LE.copy()
+        wide.set_size(16)
+        h5py.h5a.create(file["x"].id, b"wide", wide, h5py.h5s.create(h5py.h5s.SCALAR))
+    assert verify_file(path).is_right
+
+
+def test_a_large_array_that_was_never_written_takes_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "void.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("void", (4_000_000_000, 2), "f4", fillvalue=7)
+    (array,) = verify_file(path).arrays
+    assert (array.is_right, array.compared) == (True, 1)
 
 
 def check_file(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

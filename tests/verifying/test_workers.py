@@ -234,7 +234,7 @@ def test_one_array_is_spread_over_all_processes(refs: Path, tmp_path: Path, monk
 
 
 def test_little_is_compared_in_this_process(refs: Path, here: type[HereInstead]) -> None:
-    assert verify(refs).is_right
+    assert verify(refs, workers=None).is_right
     assert verify(refs, workers=1).is_right
     assert not made
 
@@ -245,7 +245,7 @@ def test_much_is_compared_in_as_many_processes_as_pay(
 ) -> None:
     monkeypatch.setattr(spreading, "PAYING_NBYTES", paying_nbytes)
     monkeypatch.setattr(os, "cpu_count", lambda: 5)
-    assert verify(refs).is_right
+    assert verify(refs, workers=None).is_right
     assert made[0].count == count
 
 
@@ -308,7 +308,7 @@ def test_where_no_process_can_be_started_this_one_compares_unless_others_were_wa
     monkeypatch.setattr(spreading, "Processes", Unstartable)
     monkeypatch.setattr(spreading, "PAYING_NBYTES", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert verify(refs).is_right
+    assert verify(refs, workers=None).is_right
     with pytest.raises(WorkersLost, match="no process"):
         verify(refs, workers=2)
 
@@ -323,7 +323,7 @@ def test_what_other_processes_cannot_open_is_compared_here_unless_they_were_want
     monkeypatch.setattr(HereInstead, "submit", submit_failing)
     monkeypatch.setattr(spreading, "PAYING_NBYTES", 1)
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
-    assert verify(refs).is_right
+    assert verify(refs, workers=None).is_right
     assert made
     with pytest.raises(WorkersLost, match=r"cannot open what is to be compared: OSError\n"):
         verify(refs, workers=2)
