@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -184,6 +185,8 @@ def index(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, stop: _Stop) -> IndexReport:
+    # Arrow has allocators of its own, which hold several times what a catalog takes. Processes of workers inherit it.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from h5zarr.cli.index_telling import Teller
     from h5zarr.indexing.running import IndexWatch
     from h5zarr.indexing.running import index as run
