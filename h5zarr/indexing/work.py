@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from h5zarr import __version__
@@ -31,7 +32,7 @@ SUFFIXES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """How sources are indexed: where outputs go, in which format, and how files are read.
 
@@ -52,7 +53,7 @@ class Settings:
     def suffix(self) -> str:
         return SUFFIXES[self.format]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A few letters that differ where outputs would: by format and options, not by how files are reached."""
         return hashlib.sha256(f"{self.format} {self.options!r}".encode()).hexdigest()[:12]
