@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -24,6 +22,8 @@ from h5zarr.indexing.planning import Plan, Rules, Task, make_plan, source_name
 from h5zarr.indexing.rebuilding import rebuild_rows
 from h5zarr.indexing.report import IndexReport
 from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.waiting import wait_for
+from h5zarr.indexing.watching import settle_watched
 from h5zarr.indexing.work import Settings
 from h5zarr.indexing.workers import ExecutorWorkers, LocalWorkers, Workers
 from h5zarr.io.policy import ReadPolicy
@@ -32,7 +32,6 @@ from h5zarr.translating import Options
 
 _FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
 _MOST_PARTS = 64
-_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,31 +140,12 @@ def _list(
     else:
         remedy = "Check what made the list."
         act = partial(list_named, sources, found_by or "a list", storage_options, is_known)
-    listing = _wait_for(act, is_stopped)
+    listing = wait_for(act, is_stopped)
     if isinstance(sources, str | os.PathLike):
         listing = replace(listing, sources=tuple(one for one in listing.sources if not place.holds(one.url)))
     if not listing.sources:
         raise SourceGone(f"{listing.found_by}: no file was found", remedy=remedy)
     return listing
-
-
-def _wait_for(act: Callable[..., Listing], is_stopped: Callable[[], bool]) -> Listing:
-    """Return what `act` returns, or raise Stopped, and leave it behind: it is told then."""
-    future: Future[Listing] = Future()
-    is_left = threading.Event()
-
-    def work() -> None:
-        try:
-            future.set_result(act(is_stopped=is_left.is_set))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    while not wait([future], timeout=_LOOK_SECONDS).done:
-        if is_stopped():
-            is_left.set()
-            raise Stopped("the run was stopped before it began")
-    return future.result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +209,8 @@ class _Run:
             catalog = Catalog(self.place, self._rebuilt(listing))
         with paused_collector():  # which would look at the whole listing again and again
             plan = make_plan(listing, catalog.known(), self._rules())
+        settle = partial(settle_watched, plan, listing, self.settings.storage_options)
+        wait_for(settle, self.watch.is_stopped)
         self.report.take_plan(plan, len(listing.sources), catalog.find(row.source for row in plan.given_up))
         return plan, catalog
 

@@ -30,6 +30,7 @@ SCHEMA = pa.schema(
         pa.field("etag", pa.string()),
         pa.field("mtime", pa.string()),
         pa.field("version", pa.string()),
+        pa.field("related", pa.string()),
         pa.field("output", pa.string()),
         pa.field("settings", pa.string()),
         pa.field("status", pa.string(), nullable=False),
@@ -51,7 +52,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 _UNKNOWN = {"found_by": "", "output": "", "settings": "", "time": _EPOCH}
 _STATUSES = frozenset(Status)
 _IDENTITY = ("nbytes", "etag", "mtime", "version")
-_KNOWN = ("source", "found_by", "output", "settings", "status", "attempts", *_IDENTITY)
+_KNOWN = ("source", "found_by", "output", "settings", "status", "attempts", "related", *_IDENTITY)
 
 
 # --- rows to columns
@@ -199,12 +200,12 @@ def _decode_known(batch: Any) -> Iterator[Known]:
     columns = [column.to_pylist() for column in batch.columns]
     statuses = {str(status): status for status in Status}
     words: dict[str | None, str] = {None: ""}
-    for source, found_by, output, settings, status, attempts, *told in zip(*columns, strict=True):
+    for source, found_by, output, settings, status, attempts, related, *told in zip(*columns, strict=True):
         identity = None if told[0] is None else Identity(**dict(zip(_IDENTITY, told, strict=True)))
         found_by, settings = words.setdefault(found_by, found_by), words.setdefault(settings, settings)
         # A status that a later version knows is tried again by this one.
         found = statuses.get(status, Status.FAILED)
-        yield Known(source, found_by, identity, output or "", settings, found, attempts or 0)
+        yield Known(source, found_by, identity, output or "", settings, found, attempts or 0, related or "")
 
 
 def _decode_row(told: dict[str, Any]) -> Row:

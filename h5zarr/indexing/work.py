@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,7 +20,9 @@ from h5zarr.indexing.listing import ask_identity
 from h5zarr.indexing.place import Place
 from h5zarr.indexing.planning import Task
 from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.watching import encode_related
 from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.source import Identity
 from h5zarr.translating import Options, Translation, translate
 
 SUFFIXES = {
@@ -145,6 +147,7 @@ def _indexed_row(task: Task, settings: Settings, made: Translation, seconds: flo
         source=task.source,
         found_by=settings.found_by,
         identity=made.provenance.sources[0].identity,
+        related=encode_related(_related(made)),
         output=task.output,
         settings=settings.digest,
         status=Status.INDEXED,
@@ -157,6 +160,12 @@ def _indexed_row(task: Task, settings: Settings, made: Translation, seconds: flo
         tool_version=__version__,
         time=datetime.now(UTC),
     )
+
+
+def _related(made: Translation) -> Iterator[tuple[str, Identity | None]]:
+    """Yield the states of all other files that decide on what was made."""
+    yield from ((one.url, one.identity) for one in made.provenance.sources[1:])
+    yield from made.unread.items()
 
 
 def failed_row(task: Task, settings: Settings, error: H5ZarrError, seconds: float = 0.0) -> Row:
