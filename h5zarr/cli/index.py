@@ -207,12 +207,12 @@ def _write_metrics(arguments: argparse.Namespace, report: IndexReport) -> None:
 
 
 def _run(arguments: argparse.Namespace, stop: _Stop) -> IndexReport:
-    # Arrow has allocators of its own, which hold several times what a catalog takes. Processes of workers inherit it.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     from h5zarr.cli.index_telling import Teller
     from h5zarr.indexing.running import IndexWatch
     from h5zarr.indexing.running import index as run
+    from h5zarr.indexing.table import use_system_memory
 
+    use_system_memory()
     sources, found_by = _sources(arguments)
     with Teller(quiet=arguments.quiet, as_json=arguments.log_format == "json") as teller, _executor(arguments) as one:
         report = run(

@@ -7,6 +7,7 @@ table of ten thousand rows.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -53,6 +54,15 @@ _UNKNOWN = {"found_by": "", "output": "", "settings": "", "time": _EPOCH}
 _STATUSES = frozenset(Status)
 _IDENTITY = ("nbytes", "etag", "mtime", "version")
 _KNOWN = ("source", "found_by", "output", "settings", "status", "attempts", "related", *_IDENTITY)
+
+
+def use_system_memory() -> None:
+    """Have Arrow take the system's allocator: its own hold several times what a catalog takes.
+
+    That is for all of a process, so it is left to whoever started it; and to users who say otherwise.
+    """
+    if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
+        pa.set_memory_pool(pa.system_memory_pool())
 
 
 # --- rows to columns
