@@ -80,6 +80,7 @@ class Related:
         self._open: OrderedDict[int, Source] = OrderedDict()
         self._by_url = {(_key(main.url), False): 0}
         self._found: dict[Wanted, int | H5ZarrError | None] = {}
+        self.unread: dict[str, Identity | None] = {}  # no members: they are not there, or cannot be scanned
         self._links: dict[tuple[H5File, str], H5File | H5ZarrError] = {}
         self._numbers: dict[H5File, int] = {}
         self._settled: list[H5File | None] = []
@@ -220,6 +221,8 @@ class Related:
                 if is_local(url):
                     candidates = (raw_candidates if wanted.is_raw else local_candidates)(url, wanted.name)
                     self._found[wanted] = self._find_local(wanted, candidates)
+                    if self._found[wanted] is None:
+                        self.unread.update(dict.fromkeys(candidates))
                 else:
                     other = sibling_url(url, wanted.name)
                     self._check_place(wanted.name, other)
@@ -257,6 +260,8 @@ class Related:
                 opened = pool.map(lambda one: self._open_member(one[0][0], one[1]), batch)
                 for (place, wanted), outcome in zip(batch, list(opened), strict=True):
                     outcomes[place] = self._admit(wanted, place[0], outcome)
+                    if outcome is None:
+                        self.unread[place[0]] = None
         for place, several in remote.items():
             found = outcomes[place] if place in outcomes else self._by_url[place]
             self._found.update(dict.fromkeys(several, found))
@@ -284,6 +289,7 @@ class Related:
             file = None if wanted.is_raw else scan_source(source, self._limits)
         except H5ZarrError as error:
             source.close()
+            self.unread[url] = source.identity
             return SourceError(f"{source.url}: {error}").with_traceback(None)
         return Member(url=url, reference=reference, identity=source.identity, file=file), source
 

@@ -21,7 +21,7 @@ from h5zarr.icechunk.commit import Commit, check_form
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.reference_url import reference_url
-from h5zarr.io.source import Opener, Source, open_source
+from h5zarr.io.source import Identity, Opener, Source, open_source
 from h5zarr.io.steps import Step, run
 from h5zarr.limits import USUAL, Limits
 from h5zarr.netcdf3.interpret import interpret_classic
@@ -88,7 +88,8 @@ class Translation:
 
     `bare_dimensions` are the paths of dimensions that have no variable: they are no arrays. `renamed` has the paths in
     the file of variables that netCDF calls otherwise. `nodes_v2` is the hierarchy
-    as Zarr version 2 has it, where that was asked for.
+    as Zarr version 2 has it, where that was asked for. `unread` are the files that it refers to and of which nothing is
+    in here: in what state they are, None for those that are not there.
     """
 
     hierarchy: Hierarchy
@@ -100,6 +101,7 @@ class Translation:
     bare_dimensions: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     nodes_v2: Mapping[str, NodeV2] | None = None
+    unread: Mapping[str, Identity | None] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         return f"<Translation of {self.provenance.sources[0].url}: {len(self.arrays())} arrays>"
@@ -257,6 +259,7 @@ def _translate_related(
         seconds=0,
         renamed=_renamed(naming),
         bare_dimensions=tuple(dimension.path for dimension in naming.bare_dimensions() if dimension.dataset),
+        unread={reference_url(url)[0]: state for url, state in related.unread.items()},
     )
 
 

@@ -63,7 +63,7 @@ OUTSIDE_NUMPY = {
     "obstore": {"virtualizarr.py"},
     "kerchunk": set(),
     "icechunk": {"icechunk/*"},
-    "pyarrow": {"refs/parquet_files.py", "indexing/catalog.py"},
+    "pyarrow": {"refs/parquet_files.py", "indexing/table.py"},
 }
 
 

@@ -17,6 +17,8 @@ import pytest
 from h5zarr.cli import main
 from h5zarr.indexing import running
 from h5zarr.indexing.catalog import CATALOG
+from h5zarr.indexing.lease import Lease
+from h5zarr.indexing.place import Place
 from h5zarr.indexing.workers import ExecutorWorkers
 from tests.indexing.jobs import GOOD, SAMPLES, rows_of
 
@@ -47,6 +49,13 @@ def parse_metrics(text: str) -> dict[str, float]:
             samples[key] = float(match[3])
     assert told == set(kinds)
     return samples
+
+
+def without_index(samples: dict[str, float]) -> dict[str, float]:
+    """Return samples without their label `index`, which must be one and the same."""
+    found = {re.search(r'index="((?:[^"\\]|\\.)*)"', name)[1] for name in samples}  # type: ignore[index]
+    assert len(found) == 1
+    return {re.sub(r'index="(?:[^"\\]|\\.)*",?', "", name).replace("{}", ""): samples[name] for name in samples}
 
 
 @pytest.fixture
@@ -144,7 +153,7 @@ def test_a_report_and_metrics_say_the_same(data: Path, out: Path, tmp_path: Path
     (data / "broken.nc").write_bytes(b"no")
     report, metrics = tmp_path / "run.json", tmp_path / "run.prom"
     assert main(["index", str(data), str(out), "--report", str(report), "--metrics", str(metrics)]) == 1
-    told, samples = json.loads(report.read_text()), parse_metrics(metrics.read_text())
+    told, samples = json.loads(report.read_text()), without_index(parse_metrics(metrics.read_text()))
     states = {
         name.partition('"')[2].rstrip('"}'): value
         for name, value in samples.items()
@@ -160,7 +169,55 @@ def test_a_report_and_metrics_say_the_same(data: Path, out: Path, tmp_path: Path
     assert {slow["source"] for slow in told["slowest"]} == {str(path) for path in data.rglob("*.*")}
     (data / "broken.nc").unlink()
     assert main(["index", str(data), str(out), "--metrics", str(metrics)]) == 0
-    assert parse_metrics(metrics.read_text())["h5zarr_index_success"] == 1
+    assert without_index(parse_metrics(metrics.read_text()))["h5zarr_index_success"] == 1
+
+
+def test_metrics_of_two_indexes_of_one_machine_are_told_apart(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    odd = 'the "ocean"\nof\\yesterday'
+    for number, (out, job) in enumerate((("refs", []), ("refs/", ["--job", odd]), ("file:other", []))):
+        assert main(["index", str(data), out, "--metrics", f"{number}.prom", *job]) == 0
+    texts = [(tmp_path / f"{number}.prom").read_text() for number in range(3)]
+    first, second, third = (parse_metrics(text) for text in texts)
+    assert not set(first) & set(second)
+    assert not (set(first) | set(second)) & set(third)
+    assert f'h5zarr_index_success{{index="{tmp_path}/refs"}}' in first
+    assert 'h5zarr_index_success{index="the \\"ocean\\"\\nof\\\\yesterday"}' in second
+    assert without_index(first)["h5zarr_index_has_run"] == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["{data}/*.zip", "{out}"], ["{data}", "nonsense://x"], ["{data}", "{out}", "--name", "all"]],
+    ids=["no sources", "no output", "no names"],
+)
+def test_a_job_that_cannot_run_says_so_in_its_metrics(words: list[str], data: Path, out: Path, tmp_path: Path) -> None:
+    metrics = tmp_path / "run.prom"
+    assert main(["index", str(data), str(out), "--metrics", str(metrics), "--job", "mine"]) == 0
+    before = without_index(parse_metrics(metrics.read_text()))
+    words = [word.format(data=data, out=out) for word in words]
+    assert main(["index", *words, "--metrics", str(metrics), "--job", "mine"]) == 2
+    after = without_index(parse_metrics(metrics.read_text()))
+    assert (after["h5zarr_index_has_run"], after["h5zarr_index_success"]) == (0, 0)
+    assert after["h5zarr_index_end_timestamp_seconds"] >= before["h5zarr_index_end_timestamp_seconds"]
+    assert not [name for name in after if "state" in name]  # what was never listed is not counted as none
+    assert not list(tmp_path.glob(".h5zarr-*"))
+
+
+def test_a_job_that_finds_another_at_work_leaves_the_metrics_to_that(data: Path, out: Path, tmp_path: Path) -> None:
+    metrics = tmp_path / "run.prom"
+    with Lease(Place(out)):
+        assert main(["index", str(data), str(out), "--metrics", str(metrics)]) == 2
+    assert not metrics.exists()
+
+
+def test_secrets_of_the_output_are_in_no_label(data: Path, tmp_path: Path) -> None:
+    metrics = tmp_path / "run.prom"
+    out = "memory://user:hunter2@place/refs?token=hunter2"
+    main(["index", str(data), out, "--metrics", str(metrics)])
+    assert "hunter2" not in metrics.read_text()
 
 
 def test_a_report_goes_to_standard_output(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:

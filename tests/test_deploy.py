@@ -208,7 +208,7 @@ def test_the_dag_has_commands_that_parse_and_lets_files_fail() -> None:
 
 
 def test_the_alerts_are_about_metrics_that_there_are() -> None:
-    written = IndexReport().to_metrics()
+    written = IndexReport().to_metrics("an index")
     names = set(re.findall(r"^(h5zarr_\w+)", written, re.MULTILINE))
     states = set(re.findall(r'state="(\w+)"', written))
     (group,) = read_yaml("prometheus-alerts.yaml")["groups"]
@@ -217,5 +217,6 @@ def test_the_alerts_are_about_metrics_that_there_are() -> None:
         assert set(re.findall(r"h5zarr_\w+", rule["expr"])) <= names
         assert re.findall(r"h5zarr_\w+", rule["expr"])
         assert set(re.findall(r'state="(\w+)"', rule["expr"])) <= states
-        assert rule["annotations"]["summary"]
+        assert "{{ $labels.index }}" in rule["annotations"]["summary"]
+    assert written.count('index="an index"') == sum(not line.startswith("#") for line in written.splitlines())
     assert set(re.findall(r"h5zarr_index_\w+", INDEXING)) <= names

@@ -170,11 +170,11 @@ def test_the_first_commands_of_indexing_do_what_is_said_of_them(
 
 
 def test_the_columns_of_the_catalog_are_those_that_it_has() -> None:
-    catalog = pytest.importorskip("h5zarr.indexing.catalog")
+    table = pytest.importorskip("h5zarr.indexing.table")
     rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (DOCS / "indexing.md").read_text(), re.MULTILINE)
     found = [name for row in rows for name in re.findall(r"\w+", row)]
-    assert found[: len(catalog.SCHEMA.names)] == catalog.SCHEMA.names
-    assert found[len(catalog.SCHEMA.names) :] == [str(status) for status in Status]
+    assert found[: len(table.SCHEMA.names)] == table.SCHEMA.names
+    assert found[len(table.SCHEMA.names) :] == [str(status) for status in Status]
 
 
 @pytest.mark.parametrize("option", sorted(options_of("convert") - options_of("translate")))

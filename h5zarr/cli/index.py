@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -150,44 +151,68 @@ def _add_telling(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         help="write figures for Prometheus, for the textfile collector of its node exporter",
     )
+    group.add_argument("--job", metavar="NAME", help="the label `index` of these figures (default: OUT)")
     group.add_argument("--quiet", action="store_true", help="say nothing but failures")
 
 
 def index(arguments: argparse.Namespace) -> int:
     """Run the job, and say what happened."""
-    from h5zarr.errors import H5ZarrError, SourceError
+    from h5zarr.errors import H5ZarrError
+    from h5zarr.indexing.lease import LeaseHeld
     from h5zarr.indexing.naming import UnclearTemplate, check_template
+    from h5zarr.indexing.report import COULD_NOT_RUN, IndexReport
 
     if len(arguments.places) != (2 if arguments.files_from is None else 1):
         tell(["h5zarr: give SOURCES and OUT, or --files-from FILE and OUT", "  h5zarr index --help shows examples."])
         return NOTHING
     *patterns, arguments.out = arguments.places
     arguments.sources = patterns[0] if patterns else None
+    report = IndexReport()
     try:
         check_template(arguments.name)
         with _stopping() as stop:
             report = _run(arguments, stop)
-    except UnclearTemplate as error:
-        tell([f"h5zarr: --name: {error}"])
-        return NOTHING
-    except SourceError as error:
-        return complain(arguments.sources or arguments.files_from, str(error), error.remedy)
-    except H5ZarrError as error:
-        return complain(arguments.out, str(error), error.remedy)
-    except ImportError as error:
-        return complain(arguments.out, f"a package is missing: {error.name}", 'pip install "h5zarr[index]"')
+    except (H5ZarrError, UnclearTemplate, ImportError) as error:
+        if not isinstance(error, LeaseHeld):  # of which the other run will tell
+            _write_metrics(arguments, report.end(COULD_NOT_RUN))
+        return _complain(arguments, error)
     write_report(arguments, report.to_json())
-    write_text(arguments.metrics, report.to_metrics())
+    _write_metrics(arguments, report)
     if stop.number:
         return 128 + stop.number
     return DONE if report.is_good else DONE_WITH_PROBLEMS
+
+
+def _complain(arguments: argparse.Namespace, error: Exception) -> int:
+    """Say why the job could not run, and return the exit code for that."""
+    from h5zarr.errors import H5ZarrError, SourceError
+
+    if isinstance(error, ImportError):
+        return complain(arguments.out, f"a package is missing: {error.name}", 'pip install "h5zarr[index]"')
+    if isinstance(error, H5ZarrError):
+        is_source = isinstance(error, SourceError)
+        place = (arguments.sources or arguments.files_from) if is_source else arguments.out
+        return complain(place, str(error), error.remedy)
+    tell([f"h5zarr: --name: {error}"])
+    return NOTHING
+
+
+def _write_metrics(arguments: argparse.Namespace, report: IndexReport) -> None:
+    """Write figures where they are asked for, with a label that no other index of this machine has."""
+    from h5zarr.io.url import display_url, find_local_path
+
+    path = find_local_path(arguments.out)
+    place = display_url(arguments.out.rstrip("/")) if path is None else os.path.abspath(path)
+    write_text(arguments.metrics, report.to_metrics(arguments.job or place))
 
 
 def _run(arguments: argparse.Namespace, stop: _Stop) -> IndexReport:
     from h5zarr.cli.index_telling import Teller
     from h5zarr.indexing.running import IndexWatch
     from h5zarr.indexing.running import index as run
+    from h5zarr.indexing.table import use_system_memory
 
+    use_system_memory()
     sources, found_by = _sources(arguments)
     with Teller(quiet=arguments.quiet, as_json=arguments.log_format == "json") as teller, _executor(arguments) as one:
         report = run(

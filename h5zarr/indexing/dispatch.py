@@ -32,21 +32,22 @@ class WorkerDied(H5ZarrError):
 
 
 class Dispatcher:
-    """Runs tasks on workers. `is_stopped` is asked often; when it says so, only what is under way is waited for.
+    """Runs tasks on workers, and takes them out of the queue that it is given.
 
-    `has_lost` says that some of the workers died, and may have left something behind.
+    `is_stopped` is asked often; when it says so, only what is under way is waited for. `has_lost` says that some of the
+    workers died, and may have left something behind.
     """
 
     def __init__(
         self,
-        tasks: list[Task],
+        tasks: deque[Task],
         settings: Settings,
         workers: Workers,
         is_stopped: Callable[[], bool],
         *,
         backoff_seconds: tuple[float, ...] = BACKOFF_SECONDS,
     ) -> None:
-        self._queue = deque(tasks)
+        self._queue = tasks
         self._settings = settings
         self._workers = workers
         self._is_stopped = is_stopped

@@ -47,6 +47,7 @@ class Plan:
     given_up: list[Known | Row] = field(default_factory=list)
     vanished: list[Known | Row] = field(default_factory=list)
     adopted: list[Known | Row] = field(default_factory=list)  # unchanged, and now it is known by whom they are found
+    watched: list[tuple[Task, str]] = field(default_factory=list)  # unchanged, if what is related to them is
 
     @property
     def tasks(self) -> list[Task]:
@@ -68,7 +69,8 @@ class Rules:
 def make_plan(listing: Listing, known: Iterable[Known | Row], rules: Rules) -> Plan:
     """Return what there is to do. A source that is known keeps the name of its output.
 
-    Rows of what is unchanged, which are nearly all as a rule, are looked at one by one and not kept.
+    Rows of what is unchanged, which are nearly all as a rule, are looked at one by one and not kept. Those that refer
+    to other files are left to `settle_watched`.
     """
     found: dict[str, Listed] = {}
     for listed in listing.sources:
@@ -118,29 +120,30 @@ def _adopt(row: Known | Row, found_by: str) -> Known | Row:
 
 def _sort_in(plan: Plan, listed: Listed, row: Known | Row, rules: Rules) -> None:
     """Add a source that is known to the plan."""
-    is_same = _is_same(row.identity, listed.identity)
+    is_unchanged = is_same(row.identity, listed.identity)
+    is_current = is_unchanged and row.settings == rules.settings and not rules.force
+    if is_current and row.status is Status.INDEXED and not row.related:
+        plan.unchanged_count += 1
+        return
     task = Task(
         listed.url,
         row.source,
         listed.identity,
         row.output,
-        attempts=row.attempts if is_same else 0,
+        attempts=row.attempts if is_unchanged else 0,
         had_output=row.has_output,
     )
-    if not is_same or row.settings != rules.settings or rules.force:
+    if not is_current or row.status is Status.VANISHED:  # which is there again
         plan.changed.append(task)
-    elif row.status in (Status.INDEXED, Status.VANISHED):
-        # What had vanished and is there again, as it was, has references that are right.
-        plan.unchanged_count += row.status is Status.INDEXED
-        if row.status is Status.VANISHED:
-            plan.changed.append(task)
+    elif row.status is Status.INDEXED:
+        plan.watched.append((task, row.related))
     elif row.attempts < rules.max_attempts:
         plan.retried.append(task)
     else:
         plan.given_up.append(row)
 
 
-def _is_same(before: Identity | None, now: Identity | None) -> bool:
+def is_same(before: Identity | None, now: Identity | None) -> bool:
     """Return whether a source is as it was. One whose state cannot be told is read again: the attempt tells why."""
     if before is None or now is None:
         return before is now

@@ -9,6 +9,7 @@ from h5zarr.errors import H5ZarrError
 from h5zarr.hierarchy import ArrayNode
 from h5zarr.indexing.place import STATE, Place
 from h5zarr.indexing.rows import Row, Status, writable
+from h5zarr.indexing.watching import encode_related
 from h5zarr.indexing.work import SUFFIXES, Settings
 from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.read.parquet import read_parquet
@@ -63,6 +64,7 @@ def _row(name: str, references: References, found_by: str, settings: Settings) -
         source=writable(made_of.url),
         found_by=found_by,
         identity=made_of.identity,
+        related=encode_related((one.url, one.identity) for one in references.provenance.sources[1:]),
         output=name,
         settings=settings.digest,
         status=Status.INDEXED,

@@ -11,14 +11,15 @@ from typing import Any
 
 from h5zarr import __version__
 from h5zarr.indexing.planning import Plan
-from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.rows import Row, Status, writable
 
+COULD_NOT_RUN = "could not run"
 _SLOWEST = 10
 
 
 @dataclass(slots=True)
 class IndexReport:
-    """Counts, failures, and what it took. `ended` says how: finished, planned, stopped, too many failures, ..."""
+    """Counts, failures, and what it took. `ended` says how: finished, planned, stopped, could not run, ..."""
 
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     ended: str = ""
@@ -113,24 +114,41 @@ class IndexReport:
             "pruned": self.pruned_count,
         }
 
-    def to_metrics(self) -> str:
-        """Return the report as Prometheus reads it from a file. Its text format, version 0.0.4."""
-        return "".join(f"{line}\n" for line in self._metric_lines())
+    def to_metrics(self, index: str = "") -> str:
+        """Return the report as Prometheus reads it from a file. Its text format, version 0.0.4.
 
-    def _metric_lines(self) -> Iterator[str]:
-        yield from _metric("h5zarr_index_sources", "Sources of the last run, by what became of them")
-        for name, count in self.counts().items():
-            yield f'h5zarr_index_sources{{state="{name}"}} {count}'
+        `index` is a label of all that is told, so that several jobs of one machine can be told apart. Of a job that
+        could not run there is nothing to count.
+        """
+        return "".join(f"{line}\n" for line in self._metric_lines(index))
+
+    def _metric_lines(self, index: str) -> Iterator[str]:
+        labels = {"index": index} if index else {}
+        has_run = self.ended != COULD_NOT_RUN
+        if has_run:
+            yield from _metric("h5zarr_index_sources", "Sources of the last run, by what became of them")
+            for name, count in self.counts().items():
+                yield _sample("h5zarr_index_sources", labels | {"state": name}, count)
         for name, about, value in (
             ("requests", "Requests that the last run made", self.requests),
             ("read_bytes", "Bytes that the last run read", self.bytes_read),
             ("chunks", "Chunks of the sources that the last run indexed", self.chunks),
             ("duration_seconds", "How long the last run took", round(self.seconds, 3)),
+            ("has_run", "0 if the job could not run at all", int(has_run)),
             ("success", "1 if all that was listed is indexed", int(self.is_good)),
             ("end_timestamp_seconds", "When the last run ended", round(self.began.timestamp() + self.seconds, 3)),
         ):
             yield from _metric(f"h5zarr_index_{name}", about)
-            yield f"h5zarr_index_{name} {value}"
+            yield _sample(f"h5zarr_index_{name}", labels, value)
+
+
+def _sample(name: str, labels: dict[str, str], value: float) -> str:
+    told = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items())
+    return f"{name}{{{told}}} {value}" if told else f"{name} {value}"
+
+
+def _escape(text: str) -> str:
+    return writable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _metric(name: str, about: str) -> tuple[str, str]:

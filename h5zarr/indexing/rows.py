@@ -41,6 +41,7 @@ class Known(NamedTuple):
     settings: str
     status: Status
     attempts: int
+    related: str = ""
 
     @property
     def has_output(self) -> bool:
@@ -53,9 +54,10 @@ class Row:
     """What is known of one source.
 
     `source` has no secrets. `found_by` is the pattern or list through which it was found: only those who list the same
-    can say that it is gone. `identity` is that of the file as it was read, or, where that failed, as it was listed.
-    `output` stands below the directory of the index. `settings` tells how it was translated. `reason` and `remedy` are
-    those of the last failure, and `attempts` counts failures since the source changed.
+    can say that it is gone. `identity` is that of the file as it was read, or, where that failed, as it was listed;
+    `related` has those of other files that it refers to, as JSON by URL. `output` stands below the directory of the
+    index. `settings` tells how it was translated. `reason` and `remedy` are those of the last failure, and `attempts`
+    counts failures since the source changed.
     """
 
     source: str
@@ -64,6 +66,7 @@ class Row:
     output: str
     settings: str
     status: Status
+    related: str = ""
     reason: str = ""
     remedy: str = ""
     attempts: int = 0
@@ -83,4 +86,5 @@ class Row:
 
     @property
     def known(self) -> Known:
-        return Known(self.source, self.found_by, self.identity, self.output, self.settings, self.status, self.attempts)
+        about = (self.output, self.settings, self.status, self.attempts, self.related)
+        return Known(self.source, self.found_by, self.identity, *about)

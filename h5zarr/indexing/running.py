@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,6 +22,8 @@ from h5zarr.indexing.planning import Plan, Rules, Task, make_plan, source_name
 from h5zarr.indexing.rebuilding import rebuild_rows
 from h5zarr.indexing.report import IndexReport
 from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.waiting import wait_for
+from h5zarr.indexing.watching import settle_watched
 from h5zarr.indexing.work import Settings
 from h5zarr.indexing.workers import ExecutorWorkers, LocalWorkers, Workers
 from h5zarr.io.policy import ReadPolicy
@@ -31,7 +32,6 @@ from h5zarr.translating import Options
 
 _FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
 _MOST_PARTS = 64
-_LOOK_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +106,8 @@ def index(
     try:
         with run.leased():
             catalog = None if job.rebuild else Catalog(place)
-            listing = _list(sources, found_by, storage_options, catalog, place, watch.is_stopped)
-            return run.go(listing, catalog, _Hiring(workers, executor))
+            find = partial(_list, sources, found_by, storage_options, catalog, place, watch.is_stopped)
+            return run.go(find, catalog, _Hiring(workers, executor))
     except Stopped:
         return run.report.end("stopped")
 
@@ -140,31 +140,12 @@ def _list(
     else:
         remedy = "Check what made the list."
         act = partial(list_named, sources, found_by or "a list", storage_options, is_known)
-    listing = _wait_for(act, is_stopped)
+    listing = wait_for(act, is_stopped)
     if isinstance(sources, str | os.PathLike):
         listing = replace(listing, sources=tuple(one for one in listing.sources if not place.holds(one.url)))
     if not listing.sources:
         raise SourceGone(f"{listing.found_by}: no file was found", remedy=remedy)
     return listing
-
-
-def _wait_for(act: Callable[..., Listing], is_stopped: Callable[[], bool]) -> Listing:
-    """Return what `act` returns, or raise Stopped, and leave it behind: it is told then."""
-    future: Future[Listing] = Future()
-    is_left = threading.Event()
-
-    def work() -> None:
-        try:
-            future.set_result(act(is_stopped=is_left.is_set))
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    while not wait([future], timeout=_LOOK_SECONDS).done:
-        if is_stopped():
-            is_left.set()
-            raise Stopped("the run was stopped before it began")
-    return future.result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,27 +183,36 @@ class _Run:
             self.place.sweep("" if self._lease.is_inherited else STATE)
             yield
 
-    def go(self, listing: Listing, catalog: Catalog | None, hire: Callable[[], Workers]) -> IndexReport:
+    def go(self, find: Callable[[], Listing], catalog: Catalog | None, hire: Callable[[], Workers]) -> IndexReport:
         """Do all there is to do, and return the report. Without a catalog, it is made anew from the outputs."""
+        plan, catalog = self._plan(find(), catalog)
+        self.watch.on_plan(plan)
+        if self.job.dry_run:
+            return self.report.end("planned")
+        for row in catalog.find(one.source for one in plan.adopted):
+            catalog.add(replace(row, found_by=self.settings.found_by))
+        vanished, tasks = [row.source for row in plan.vanished], deque(plan.tasks)
+        del plan  # of which nothing is kept but what is not done yet
+        if tasks:
+            self._index(tasks, catalog, hire)
+        if not self._is_stopped():
+            self._settle_vanished(catalog.find(vanished), catalog)
+            catalog.fold()
+        else:
+            catalog.flush()
+        return self.report.end(self._why_stopped())
+
+    def _plan(self, listing: Listing, catalog: Catalog | None) -> tuple[Plan, Catalog]:
+        """Return what there is to do, and the catalog; the listing, which may be large, is not needed any more."""
         self.settings = replace(self.settings, found_by=listing.found_by)
         if catalog is None:
             catalog = Catalog(self.place, self._rebuilt(listing))
         with paused_collector():  # which would look at the whole listing again and again
             plan = make_plan(listing, catalog.known(), self._rules())
+        settle = partial(settle_watched, plan, listing, self.settings.storage_options)
+        wait_for(settle, self.watch.is_stopped)
         self.report.take_plan(plan, len(listing.sources), catalog.find(row.source for row in plan.given_up))
-        self.watch.on_plan(plan)
-        if self.job.dry_run:
-            return self.report.end("planned")
-        for row in catalog.find(one.source for one in plan.adopted):
-            catalog.add(replace(row, found_by=listing.found_by))
-        if plan.tasks:
-            self._index(plan.tasks, catalog, hire)
-        if not self._is_stopped():
-            self._settle_vanished(catalog.find(row.source for row in plan.vanished), catalog)
-            catalog.fold()
-        else:
-            catalog.flush()
-        return self.report.end(self._why_stopped())
+        return plan, catalog
 
     def _rebuilt(self, listing: Listing) -> Iterator[Row]:
         """Yield the rows of all outputs. By whom those were found that are not listed now is not known any more: this
@@ -242,7 +232,7 @@ class _Run:
             force=self.job.force,
         )
 
-    def _index(self, tasks: list[Task], catalog: Catalog, hire: Callable[[], Workers]) -> None:
+    def _index(self, tasks: deque[Task], catalog: Catalog, hire: Callable[[], Workers]) -> None:
         workers = hire()
         self._flushed_at = time.monotonic()
         dispatcher = Dispatcher(tasks, self.settings, workers, self._is_stopped)

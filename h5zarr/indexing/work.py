@@ -6,10 +6,11 @@ import hashlib
 import os
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from h5zarr import __version__
@@ -19,7 +20,9 @@ from h5zarr.indexing.listing import ask_identity
 from h5zarr.indexing.place import Place
 from h5zarr.indexing.planning import Task
 from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.watching import encode_related
 from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.source import Identity
 from h5zarr.translating import Options, Translation, translate
 
 SUFFIXES = {
@@ -31,7 +34,7 @@ SUFFIXES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """How sources are indexed: where outputs go, in which format, and how files are read.
 
@@ -52,7 +55,7 @@ class Settings:
     def suffix(self) -> str:
         return SUFFIXES[self.format]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """A few letters that differ where outputs would: by format and options, not by how files are reached."""
         return hashlib.sha256(f"{self.format} {self.options!r}".encode()).hexdigest()[:12]
@@ -144,6 +147,7 @@ def _indexed_row(task: Task, settings: Settings, made: Translation, seconds: flo
         source=task.source,
         found_by=settings.found_by,
         identity=made.provenance.sources[0].identity,
+        related=encode_related(_related(made)),
         output=task.output,
         settings=settings.digest,
         status=Status.INDEXED,
@@ -156,6 +160,12 @@ def _indexed_row(task: Task, settings: Settings, made: Translation, seconds: flo
         tool_version=__version__,
         time=datetime.now(UTC),
     )
+
+
+def _related(made: Translation) -> Iterator[tuple[str, Identity | None]]:
+    """Yield the states of all other files that decide on what was made."""
+    yield from ((one.url, one.identity) for one in made.provenance.sources[1:])
+    yield from made.unread.items()
 
 
 def failed_row(task: Task, settings: Settings, error: H5ZarrError, seconds: float = 0.0) -> Row:

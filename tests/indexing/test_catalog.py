@@ -17,10 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from h5zarr.errors import OutputError, Problem
-from h5zarr.indexing.catalog import CATALOG, PARTS, SCHEMA, Catalog
+from h5zarr.indexing.catalog import CATALOG, PARTS, Catalog
 from h5zarr.indexing.place import Place
 from h5zarr.indexing.rows import Row, Status, writable
 from h5zarr.indexing.summary import read_summary
+from h5zarr.indexing.table import SCHEMA
 from h5zarr.io.source import Identity
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, UTC)

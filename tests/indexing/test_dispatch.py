@@ -7,6 +7,7 @@ import shutil
 import signal
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -84,7 +85,7 @@ class Pool:
 
 
 def run(pool: Pool, count: int, **choices: tuple[float, ...]) -> list[Done]:
-    return list(Dispatcher(tasks(count), SETTINGS, pool, lambda: False, **choices).run())
+    return list(Dispatcher(deque(tasks(count)), SETTINGS, pool, lambda: False, **choices).run())
 
 
 def test_all_tasks_are_done_once_in_batches_that_become_small() -> None:

@@ -286,3 +286,28 @@ def test_the_command_tells_of_a_bucket_without_its_keys(
     for text in (*written, captured.out.encode(), captured.err.encode(), report.read_bytes(), metrics.read_bytes()):
         assert secret.encode() not in text
     assert not any(secret in json.dumps(line) for line in lines)
+
+
+def test_objects_that_a_source_refers_to_are_watched(
+    bucket: Bucket, threads: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    import h5py
+
+    with h5py.File(tmp_path / "main.nc", "w") as file:
+        file.create_dataset("raw", (6,), "<i4", external=[("values.raw", 0, 24)])
+        file["linked"] = h5py.ExternalLink("later.h5", "/values")
+    with h5py.File(tmp_path / "later.h5", "w") as file:
+        file["values"] = [1, 2, 3]
+    bucket.put("2024/main.nc", (tmp_path / "main.nc").read_bytes())
+    bucket.put("2024/values.raw", bytes(24))
+    assert run(bucket, threads).indexed_count == 4
+    assert run(bucket, threads).unchanged_count == 4
+    bucket.put("2024/values.raw", bytes([1] * 24))  # which only its ETag tells
+    for _ in range(2):
+        report = run(bucket, threads)
+        assert (report.indexed_count, report.unchanged_count) == (1, 3)
+        assert run(bucket, threads).unchanged_count == 4
+        bucket.put("2024/later.h5", (tmp_path / "later.h5").read_bytes())
+    related = json.loads(bucket.rows()["2024/main.nc"].related)
+    assert set(related) == {bucket.url("2024/values.raw"), bucket.url("2024/later.h5")}
+    assert all(state["etag"] for state in related.values())

@@ -1,0 +1,71 @@
+"""What a run holds does not grow with what it has done."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import h5zarr
+from h5zarr.indexing import running
+from h5zarr.indexing.listing import Listed
+from h5zarr.indexing.planning import Task
+from h5zarr.indexing.rows import Row
+from tests.indexing.jobs import environment, fill
+
+COMMAND = """
+import sys
+from h5zarr.cli import main
+if __name__ == "__main__":  # which processes that it starts are not
+    assert main(["index", *sys.argv[1:]]) == 0
+    import pyarrow
+    print(pyarrow.default_memory_pool().backend_name, *sys.modules)
+"""
+
+
+class AtOnce(Executor):
+    """Does at once what it is asked for."""
+
+    def submit(self, act: Any, /, *arguments: Any, **choices: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(act(*arguments, **choices))
+        return future
+
+
+def held() -> Counter[type]:
+    """Return how many things of each kind there are in this process."""
+    return Counter(type(one) for one in gc.get_objects())
+
+
+def test_neither_the_listing_nor_what_was_done_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    count, most_rows = 60, 8
+    fill(tmp_path / "data", count)
+    monkeypatch.setattr(running, "_FLUSH_ROWS", most_rows)
+    seen: list[Counter[type]] = []
+    watch = h5zarr.IndexWatch(on_row=lambda row: seen.append(held()))
+    gc.collect()
+    before = held()
+    h5zarr.index(tmp_path / "data", tmp_path / "refs", executor=AtOnce(), workers=1, watch=watch)
+    assert len(seen) == count
+    assert seen[0][Task] - before[Task] == count
+    assert all(one[Listed] == before[Listed] for one in seen)
+    assert seen[-1][Task] - before[Task] <= 4  # those that were done together with the last one
+    assert seen[-1][Row] - before[Row] <= most_rows + 4
+
+
+def test_the_command_does_without_pandas_and_without_the_allocators_of_arrow(tmp_path: Path) -> None:
+    fill(tmp_path / "data", 3)
+    arguments = [str(tmp_path / "data"), str(tmp_path / "refs"), "--workers", "1", "--quiet"]
+    command = [sys.executable, "-c", COMMAND, *arguments]
+    told = {name: value for name, value in environment().items() if name != "ARROW_DEFAULT_MEMORY_POOL"}
+    done = subprocess.run(command, env=told, capture_output=True, text=True, check=True)
+    pool, *modules = done.stdout.split()
+    assert pool == "system"
+    assert "pyarrow.parquet" in modules
+    assert "pandas" not in modules
