@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Protocol
 
@@ -18,6 +19,7 @@ from h5zarr.refs.provenance import Provenance
 
 _BLOCK_NBYTES = 1 << 19  # less than a slab of references takes, so that those are written as they are
 OWN_BEGINNING = b'{"version":1,\n"h5zarr":{'
+_AT_A_TIME = 64
 _COMPACT = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -64,10 +66,18 @@ def chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[s
 
 
 def _inline_entries(key_parts: Sequence[str], inline: Mapping[tuple[int, ...], bytes]) -> Iterator[bytes]:
-    for index in sorted(inline):
-        pieces = [part + str(number) for part, number in zip(key_parts[:-1], index, strict=True)]
-        # Base64 even for plain text: a chunk may happen to begin with the word that announces base64.
-        yield text_entry("".join(pieces) + key_parts[-1], b"base64:", b64encode(inline[index]))
+    parts = [encode_basestring_ascii(part)[1:-1].replace("%", "%%") for part in key_parts]
+    # Base64 even for plain text: a chunk may happen to begin with the word that announces base64.
+    entry = f',\n"{"%d".join(parts)}":"base64:%s"'
+    encode = lru_cache(maxsize=1)(_base64)  # all that a truncated file lacks is the same
+    order = sorted(inline)
+    for first in range(0, len(order), _AT_A_TIME):
+        some = order[first : first + _AT_A_TIME]
+        yield "".join([entry % (*index, encode(inline[index])) for index in some]).encode()
+
+
+def _base64(content: bytes) -> str:
+    return b64encode(content).decode()
 
 
 def _gather(blocks: Iterable[bytes]) -> Iterator[bytes]:

@@ -107,8 +107,6 @@ class H5Variable:
 
     def _records_differ(self, kind: Any, found: Values, expected: Values) -> Difference | None:
         if found.dtype.kind == "c" and len(expected.dtype.names or ()) == 2:  # as MATLAB keeps them: real and imag
-            found.dtype.kind == "c" and len(expected.dtype.names or ()) == 2
-        ):  # MATLAB's, whose members are real and imag
             found = _records_of(found, expected.dtype)
         names = [name for name in found.dtype.names or () if not name.startswith("_gap")]
         if names != list(expected.dtype.names or ()):
