@@ -30,14 +30,10 @@ def restore_attributes(
 ) -> dict[str, Any]:
     """Return attributes of a group or variable as netCDF4 gives them: numpy scalars and arrays, text, lists of text.
 
-    `types` is what is recorded of them, `padded` the sizes of text that was filled up with blanks. `_FillValue` needs
-    the variable's type, and is left to `restore_fill`.
+    `types` is what is recorded of them, `padded` the sizes of text that was filled up with blanks. `_FillValue` of a
+    variable needs its type, and must be hidden here: see `restore_fill`. That of a group is an attribute like others.
     """
-    restored = {
-        name: _restore(value, types.get(name))
-        for name, value in attributes.items()
-        if name not in hidden and name != FILL_VALUE
-    }
+    restored = {name: _restore(value, types.get(name)) for name, value in attributes.items() if name not in hidden}
     for name, nbytes in (padded or {}).items():
         if name in restored:
             restored[name] = _pad(restored[name], nbytes)

@@ -115,7 +115,7 @@ class HierarchyDataStore(AbstractDataStore):
         types = self._types.get(name, {})
         hidden = self._hidden() | set(notes.foreign)
         fill = {} if FILL_VALUE in hidden else restore_fill(attributes, types, presentation.dtype)
-        return restore_attributes(attributes, types, hidden, dict(notes.padded)) | fill
+        return restore_attributes(attributes, types, hidden | {FILL_VALUE}, dict(notes.padded)) | fill
 
 
 def _describe_groups(hierarchy: Hierarchy, path: str) -> str:

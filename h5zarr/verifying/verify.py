@@ -168,7 +168,7 @@ def _verify_group(path: str, node: GroupNode, comparer: Comparer) -> Verified:
     truth = comparer.truth
     try:
         expected = list(truth.attributes(comparer.place(path).rstrip("/") or "/"))
-    except (KeyError, OSError, RuntimeError):
+    except (KeyError, OSError, RuntimeError, Unreadable):
         return Verified(path, skipped=f"{truth.library} does not open this group")
     return verify_group(path, node.attributes, iter(expected))
 

@@ -94,6 +94,17 @@ def test_attributes_are_identical(name: str, tmp_path: Path) -> None:
     check_identical(path, 1)
 
 
+@pytest.mark.parametrize("value", [np.float32(-999.0), np.int64(7), "x", np.array([1.0, 2.0])], ids=repr)
+def test_what_means_something_on_a_variable_is_an_attribute_like_others_on_a_group(value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "groups.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("v", data=[1.0])
+        for place in (file, file.create_group("g")):
+            for name in ("_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned", "units", "dtype"):
+                place.attrs[name] = value
+    check_identical(path, 1)
+
+
 @pytest.mark.parametrize(
     "value",
     [
