@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from h5zarr.hdf5.datatype import Padding, String
+from h5zarr.hdf5.datatype import Padding, String, VariableLengthString
 from h5zarr.hdf5.model import Attribute, Dataset, H5File, ObjectReference
 
 NOT_COORDINATE = "_nc4_non_coord_"  # prefix of a variable whose name is that of a dimension it does not describe
@@ -23,18 +23,21 @@ def key_of(file: H5File, address: int) -> Key:
 
 
 def is_scale(dataset: Dataset) -> bool:
-    """Return True for what the library takes for a scale: CLASS in 16 bytes, null-terminated, "DIMENSION_SCALE".
+    """Return True for what the library takes for a scale: CLASS is "DIMENSION_SCALE", in 16 bytes with a null at the
+    end, or a string of any length, which HDF5 2.2 takes and 2.0 does not.
 
-    The library compares only as many bytes as CLASS has before its end. A scale without an axis has no length, and
-    netCDF cannot read it: such a one is not a dimension here.
+    A scale without an axis has no length, and netCDF cannot read it: such a one is not a dimension here.
     """
     attribute = dataset.attributes.get("CLASS")
     if attribute is None or not dataset.dataspace.shape:
         return False
     datatype = attribute.datatype
-    if not isinstance(datatype, String) or datatype.nbytes != 16 or datatype.padding is not Padding.NULL_TERMINATED:
+    if isinstance(datatype, String):
+        if datatype.nbytes != len(_SCALE) + 1 or datatype.padding is not Padding.NULL_TERMINATED:
+            return False
+    elif not isinstance(datatype, VariableLengthString):
         return False
-    return _SCALE.startswith(_first_bytes(attribute))
+    return _first_bytes(attribute) == _SCALE
 
 
 def is_without_variable(scale: Dataset) -> bool:

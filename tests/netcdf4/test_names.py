@@ -9,6 +9,7 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+from h5py import h5a, h5s, h5t
 
 from h5zarr.netcdf4.model import NamedVariable, Naming
 from tests.netcdf4.netcdf_view import Library, compare, named
@@ -146,7 +147,7 @@ def test_the_second_name_of_a_numbered_scale_names_the_dimension_as_in_netcdf(pa
 
 def test_a_class_that_the_library_does_not_take_for_a_scale_makes_none(path: Path) -> None:
     with h5py.File(path, "w") as file:
-        file.create_dataset("v", (3,), "f4").attrs["CLASS"] = "DIMENSION_SCALE"  # of variable length
+        file.create_dataset("v", (3,), "f4").attrs["CLASS"] = np.bytes_("DIMENSION_SCALE")  # 15 bytes, without an end
     naming = named(path)
     assert dimensions(naming) == {"/v": ("phony_dim_0",)}
     assert list(variable(naming, "/v").attributes) == ["CLASS"]
@@ -313,3 +314,34 @@ def test_attributes_come_in_the_order_of_creation(path: Path) -> None:
         for name in names:
             file.setncattr(name, 1)
     assert list(named(path).root.attributes) == names
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "padding", "text", "is_scale"),
+    [
+        (16, h5t.STR_NULLTERM, "DIMENSION_SCALE", True),
+        (h5t.VARIABLE, h5t.STR_NULLTERM, "DIMENSION_SCALE", True),
+        (h5t.VARIABLE, h5t.STR_NULLTERM, "DIMENSION", False),
+        (h5t.VARIABLE, h5t.STR_NULLTERM, "", False),
+        (15, h5t.STR_NULLPAD, "DIMENSION_SCALE", False),
+        (16, h5t.STR_NULLPAD, "DIMENSION_SCALE", False),
+        (17, h5t.STR_NULLTERM, "DIMENSION_SCALE", False),
+        (16, h5t.STR_NULLTERM, "DIMENSION", False),
+        (16, h5t.STR_NULLTERM, "", False),
+    ],
+)
+def test_a_scale_is_what_its_class_says_in_one_of_two_forms(
+    nbytes: int, padding: int, text: str, is_scale: bool, path: Path
+) -> None:
+    kind = h5t.C_S1.copy()
+    kind.set_size(nbytes)
+    kind.set_strpad(padding)
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(4.0)
+        made = h5a.create(file["x"].id, b"CLASS", kind, h5s.create(h5s.SCALAR))
+        form = h5py.string_dtype() if nbytes == h5t.VARIABLE else f"S{nbytes}"
+        made.write(np.array(text.encode(), form))
+    assert dimensions(named(path)) == {"/x": ("x" if is_scale else "phony_dim_0",)}
+    # Of the library, so do versions since 2.2; those before compare fewer bytes, and take no text of variable length.
+    if tuple(map(int, netCDF4.__hdf5libversion__.split(".")[:2])) >= (2, 2):
+        assert agrees_with_netcdf(path)
