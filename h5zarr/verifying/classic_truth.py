@@ -54,11 +54,11 @@ class ClassicVariable:
             return texts_differ(found, expected, lambda text: text)
         return numbers_differ(found, expected)
 
-    def dimension_names(self) -> tuple[frozenset[str] | None, ...]:
-        return tuple(frozenset((name,)) for name in self._variable.dimensions)
-
     def is_named(self, axis: int, name: str) -> bool:
-        return False  # a dimension has one name
+        return bool(self._variable.dimensions[axis] == name)
+
+    def names_of(self, axis: int) -> frozenset[str] | None:
+        return frozenset((self._variable.dimensions[axis],))
 
     def attributes(self) -> Iterator[tuple[str, Any]]:
         return _attributes(self._variable)

@@ -100,8 +100,8 @@ class H5Variable:
                 return texts_differ(found, expected, lambda text: _unpad(kind, text))
             case h5t.TypeReferenceID():
                 return self._references_differ(found, expected)
-        if expected.dtype.kind in "mM" and np.datetime_data(expected.dtype)[0] == "generic":
-            expected = expected.view(f"V{expected.dtype.itemsize}")  # a time without a unit, which zarr has no type for
+            case h5t.TypeOpaqueID() if found.dtype == np.dtype(f"V{expected.dtype.itemsize}"):
+                expected = expected.view(found.dtype)  # whose tag names a type of numpy, which zarr may not have
         # Which NaN a conversion makes is nobody's business; and zarr knows one NaN of float16 only.
         return numbers_differ(found, expected, any_nan=_is_converted(kind) or found.dtype.itemsize == 2)
 
@@ -141,33 +141,33 @@ class H5Variable:
         except _UNREADABLE:
             return None
 
-    def dimension_names(self) -> tuple[frozenset[str] | None, ...]:
-        """Return the names that each axis may have by the scales attached to it; None where the file names none."""
-        if self.is_empty:
-            return ()
-        return tuple(self._names_of(axis) for axis in range(len(self.own_shape)))
-
     def is_named(self, axis: int, name: str) -> bool:
-        """Return whether a scale of an axis has this name, too: there may be several links to it."""
-        for scale in self._scales(axis):
-            try:
-                if _identity(scale.parent[name]) == _identity(scale):
+        """Return whether a scale of an axis has this name, by any link to it, in the variable's group or one above.
+
+        So no scale is asked for its own name: the library searches the whole file for it.
+        """
+        scales = {_identity(scale) for scale in self._scales(axis)}
+        group = self._dataset.parent
+        while scales:
+            for link in (name, f"{_NON_COORDINATE}{name}"):
+                if link in group and _identity(group[link]) in scales:
                     return True
-            except _UNREADABLE:
-                continue
+            if group.name == "/":
+                break
+            group = group.parent
         return False
+
+    def names_of(self, axis: int) -> frozenset[str] | None:
+        """Return the names that an axis may have by the scales attached to it; None where the file names none."""
+        fitting = [scale for scale in self._scales(axis) if scale.shape and scale.shape[0] == self.own_shape[axis]]
+        names = [scale.name for scale in fitting if scale.name]
+        return frozenset(name.rpartition("/")[2].removeprefix(_NON_COORDINATE) for name in names) or None
 
     def _scales(self, axis: int) -> list[Any]:
         try:
-            return [scale for scale in self._dataset.dims[axis].values() if scale.name]
+            return list(self._dataset.dims[axis].values())
         except _UNREADABLE:
             return []
-
-    def _names_of(self, axis: int) -> frozenset[str] | None:
-        scales = self._scales(axis)
-        fitting = [scale for scale in scales if scale.shape and scale.shape[0] == self.own_shape[axis]]
-        names = frozenset(scale.name.rpartition("/")[2].removeprefix(_NON_COORDINATE) for scale in fitting)
-        return names or None
 
     def attributes(self) -> Iterator[tuple[str, Any]]:
         """Yield the attributes as JSON should have them."""
