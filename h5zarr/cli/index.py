@@ -130,7 +130,7 @@ def _add_how(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument("--workers", type=positive, metavar="N", help="processes (default: one for each processor)")
     group.add_argument(
-        "--at-once", type=positive, default=8, metavar="N", help="files under way in each process (default 8)"
+        "--at-once", type=positive, default=16, metavar="N", help="files under way in each process (default 16)"
     )
     group.add_argument("--dask", metavar="ADDRESS", help="let the workers of a Dask cluster do it: tcp://HOST:PORT")
     group.add_argument(

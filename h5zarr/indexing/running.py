@@ -77,7 +77,7 @@ def index(
     options: Options | None = None,
     workers: int | None = None,
     executor: Any = None,
-    at_once: int = 8,
+    at_once: int = 16,
     job: IndexJob | None = None,
     watch: IndexWatch | None = None,
     found_by: str = "",

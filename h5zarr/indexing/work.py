@@ -48,7 +48,7 @@ class Settings:
     output_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     policy: ReadPolicy | None = None
     options: Options = field(default_factory=Options)
-    at_once: int = 8
+    at_once: int = 16
     seconds: float = 1.0
 
     @property
