@@ -186,7 +186,9 @@ class Stored:
             # Without buffers for what is to come, which take as much memory as all that is read.
             file = pq.ParquetFile(io.BytesIO(self._content), pre_buffer=False)
             there = set(file.schema_arrow.names)
-            for batch in file.iter_batches(_BATCH_ROWS, columns=[name for name in names if name in there]):
+            for batch in file.iter_batches(
+                _BATCH_ROWS, columns=[name for name in names if name in there], use_threads=False
+            ):
                 yield pa.RecordBatch.from_arrays([_find_column(batch, field) for field in schema], schema=schema)
 
     @contextmanager
