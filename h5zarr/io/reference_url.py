@@ -45,6 +45,8 @@ def _without_secrets(link: str) -> str:
     link = strip_user(link)
     is_literal = grammar_of(link).query != "?"
     address, _, query = link.partition("?")
+    if not query:
+        return link
     parts = [part for part in re.split(r"[?&;#]", query) if "=" in part or not is_literal]
     return address if any(_SECRET.search(name) for name in _names(parts)) else link
 
