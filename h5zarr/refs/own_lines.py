@@ -186,7 +186,7 @@ class _Slab:
         if not are_inside(address, nbytes) or not all(isinstance(name, str) for name in names):
             return None
         manifest = Manifest(index=index, address=address, nbytes=nbytes, source=source)
-        if b"".join(encode_chunk_entries(self.layout.parts, manifest, names)) != self.content[:-2]:
+        if b"".join(encode_chunk_entries(self.layout.parts, manifest, names)) + b",\n" != self.content:
             return None
         return Run(layout=self.layout, index=index, address=address, nbytes=nbytes, source=source, urls=names)
 

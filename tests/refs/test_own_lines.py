@@ -177,6 +177,8 @@ def test_what_somebody_edited_reads_as_a_json_parser_reads_it(content: bytes) ->
         (b'"one/c/0/5":["s3://bucket/0.nc",5000,10]', b'"one/x":{"a":"b",\n"one/c/0/5":["u",1,2],\n"c":"d"},"e":"f"'),
         (b'"one/c/0/5":["s3://bucket/0.nc",5000,10]', b'"one/c/0/5":["s3://bucket/0.nc",9223372036854775807,10]'),
         (b'"one/c/5/5":"base64:YWI="', b'"one/c/0/5":"base64:YWI="'),
+        (b'["s3://bucket/0.nc",29000,34],\n"one/c/5/5"', b'["s3://bucket/0.nc",29000,34]0\n"one/c/5/5"'),
+        (b'["s3://bucket/1.nc",29000,34],\n"three/zarr.json"', b'["s3://bucket/1.nc",29000,34]0\n"three/zarr.json"'),
         (b"\n}}\n", b'},\n"templates":{"a":"b"\n}}\n'),
         (b'{"version":1,\n"h5zarr":', b'{"version":1,\n"h5zarr":5,"h5zarr":'),
         (b',\n"refs":{\n', b',"gen":[1],\n"refs":{\n'),

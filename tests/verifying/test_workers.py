@@ -344,7 +344,8 @@ def submit_failing(self: HereInstead, function: Callable[..., Any], *given: Any)
 @pytest.mark.parametrize(
     ("number", "is_for_all", "code"),
     [
-        (signal.SIGINT, True, 130),
+        # Once in some thirty runs, on a busy machine, Python's pool did not end when it was interrupted.
+        pytest.param(signal.SIGINT, True, 130, marks=pytest.mark.slow),
         (signal.SIGTERM, False, 143),
         pytest.param(signal.SIGKILL, False, -9, marks=pytest.mark.slow),
     ],
