@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from h5zarr.errors import MalformedFile
@@ -79,8 +80,13 @@ def _read_datatype(header: ObjectHeader, context: Context) -> Step[tuple[Datatyp
     return decode_at(message, content, decode_datatype), content
 
 
-def read_dataset(header: ObjectHeader, context: Context, early: EarlyIndex | None = None) -> Step[Dataset]:
-    """Return the dataset with its chunk table, but without its attributes. `early` is an index that was read before."""
+def read_dataset(
+    header: ObjectHeader, context: Context, early: EarlyIndex | None = None
+) -> Step[Callable[..., Dataset]]:
+    """Return what makes the dataset, with its chunk table, of its attributes and notes, which are read elsewhere.
+
+    `early` is an index that was read before.
+    """
     sizes = context.sizes
     datatype, stated = yield from _read_datatype(header, context)
     message = _required(header, Kind.DATASPACE)
@@ -93,7 +99,8 @@ def read_dataset(header: ObjectHeader, context: Context, early: EarlyIndex | Non
     layout = yield from _read_layout(header, _Described(datatype, dataspace, filters), context, early)
     if hints := _hint_values(layout, dataspace):
         yield hints
-    return Dataset(
+    return partial(
+        Dataset,
         address=header.address,
         datatype=datatype,
         datatype_message=stated,
@@ -101,7 +108,6 @@ def read_dataset(header: ObjectHeader, context: Context, early: EarlyIndex | Non
         layout=layout,
         filters=filters,
         fill=fill,
-        attributes={},
     )
 
 
@@ -141,7 +147,11 @@ def _read_fill(header: ObjectHeader, datatype: Datatype, context: Context) -> St
 def _read_layout(header: ObjectHeader, dataset: _Described, context: Context, early: EarlyIndex | None) -> Step[Layout]:
     datatype, dataspace, _ = dataset
     message = _required(header, Kind.LAYOUT)
-    decoded: LayoutMessage = decode_at(message, message.content, lambda content: decode_layout(content, context.sizes))
+    decoded: LayoutMessage
+    if early is not None and early.layout == message.content:
+        decoded = early.message
+    else:
+        decoded = decode_at(message, message.content, lambda content: decode_layout(content, context.sizes))
     if isinstance(decoded, VirtualMessage):
         return (yield from read_virtual(decoded, context))
     if isinstance(decoded, ChunkIndexMessage):

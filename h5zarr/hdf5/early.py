@@ -46,4 +46,4 @@ def _read_early_index(
     count = 0 if filters is None else len(decode_filters(filters.content))
     grid = find_grid(message, extent, count, sizes, layout.address)
     table = yield from read_index(message, grid, sizes)
-    return EarlyIndex(layout.content, message.kind, grid, table)
+    return EarlyIndex(layout.content, message, grid, table)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TypeVar
 
 from h5zarr.errors import H5ZarrError, MalformedFile, Problem
@@ -157,8 +156,8 @@ class _Scan:
             return (yield from self._read_group(header))
         if Kind.LAYOUT in kinds:
             reading = read_dataset(header, self.context, early)
-            attributes, dataset = yield from both(self._read_attributes(header), reading)
-            return replace(dataset, attributes=attributes, notes=self._notes(header))
+            attributes, make_dataset = yield from both(self._read_attributes(header), reading)
+            return make_dataset(attributes=attributes, notes=self._notes(header))
         if Kind.DATATYPE in kinds:
             attributes, datatype = yield from both(self._read_attributes(header), read_datatype(header, self.context))
             notes = self._notes(header)

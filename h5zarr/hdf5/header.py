@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.hdf5.checksum import check_checksum
 from h5zarr.hdf5.cursor import Cursor
 from h5zarr.hdf5.messages.kinds import Kind
-from h5zarr.hdf5.on_disk import check_signature
+from h5zarr.hdf5.on_disk import WIDTHS, check_signature
 from h5zarr.hdf5.sizes import Sizes, Visits
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
@@ -22,6 +23,7 @@ _MESSAGE_V2 = struct.Struct("<BHB")
 SHARED = 0x02  # flag of a message whose bytes only say where it is
 _FAIL_IF_UNKNOWN = 0x80
 _KNOWN = frozenset(Kind)
+_CONTINUATION = int(Kind.CONTINUATION)
 
 
 class Message(NamedTuple):
@@ -64,7 +66,10 @@ class ObjectHeader:
         self.modification_time = prefix.modification_time if prefix else None
         self.by_kind: dict[int, list[Message]] = {}
         for message in messages:
-            self.by_kind.setdefault(message.kind, []).append(message)
+            if message.kind in self.by_kind:
+                self.by_kind[message.kind].append(message)
+            else:
+                self.by_kind[message.kind] = [message]
 
     def of_kind(self, kind: Kind) -> list[Message]:
         return self.by_kind.get(kind, [])
@@ -97,7 +102,10 @@ class HeaderBeginning:
 
     def first(self, kind: Kind) -> Message | None:
         """Return the first message of a kind that is known so far."""
-        return next((message for message in self.messages if message.kind == kind), None)
+        for message in self.messages:
+            if message.kind == kind:
+                return message
+        return None
 
     def read_rest(self, sizes: Sizes) -> Step[ObjectHeader]:
         """Return the whole header: one round for each generation of continuations."""
@@ -113,9 +121,10 @@ class HeaderBeginning:
 
     def take(self, blocks: list[_Block], sizes: Sizes) -> None:
         """Take in the messages of blocks, and where they say that others are."""
-        found = [message for block in blocks for message in _decode_messages(block)]
-        self.messages += [message for message in found if message.kind != Kind.CONTINUATION]
-        self.continuations = [_continuation(message, sizes) for message in found if message.kind == Kind.CONTINUATION]
+        continuations: list[Message] = []
+        for block in blocks:
+            _decode_messages(block, self.messages, continuations)
+        self.continuations = [_continuation(message, sizes) for message in continuations]
         for span in self.continuations:
             self._visits.claim(span.address, span.nbytes)
 
@@ -180,11 +189,18 @@ def _content(head: memoryview, address: int, span: Span, version: int) -> bytes:
 
 
 def _continuation(message: Message, sizes: Sizes) -> Span:
-    cursor = Cursor(message.content, "continuation message", sizes)
-    address, nbytes = cursor.address(), cursor.length()
-    if address is None or nbytes == 0:
+    fields = _continuation_format(sizes.offset_nbytes, sizes.length_nbytes)
+    if len(message.content) < fields.size:
+        raise MalformedFile("continuation message is cut short", at=message.address)
+    stored, nbytes = fields.unpack_from(message.content)
+    if (address := sizes.address(stored)) is None or nbytes == 0:
         raise MalformedFile("continuation message points nowhere", at=message.address)
     return sizes.span(address, nbytes, "object header continuation")
+
+
+@cache
+def _continuation_format(offset_nbytes: int, length_nbytes: int) -> struct.Struct:
+    return struct.Struct(f"<{WIDTHS[offset_nbytes]}{WIDTHS[length_nbytes]}")
 
 
 def _continued(span: Span, content: bytes, version: int, has_order: bool) -> _Block:
@@ -195,23 +211,28 @@ def _continued(span: Span, content: bytes, version: int, has_order: bool) -> _Bl
     return _Block(span.address + 4, content[4:-4], version, has_order)
 
 
-def _decode_messages(block: _Block) -> Iterator[Message]:
-    """Yield the messages of one block; a gap at its end, too small for a message, is passed over."""
-    prefix = _MESSAGE_V1 if block.version == 1 else _MESSAGE_V2
-    prefix_nbytes = prefix.size + 2 * block.has_order
-    content = block.content
-    position, last = 0, len(content) - prefix_nbytes
+def _decode_messages(block: _Block, messages: list[Message], continuations: list[Message]) -> None:
+    """Append the messages of one block to one of two lists; a gap at its end, too small for one, is passed over.
+
+    One loop without calls: a file has a dozen messages for each of its objects.
+    """
+    address, content, version, has_order = block
+    prefix = _MESSAGE_V1 if version == 1 else _MESSAGE_V2
+    prefix_nbytes = prefix.size + 2 * has_order
+    unpack, nbytes_in_all = prefix.unpack_from, len(content)
+    position, last, order = 0, nbytes_in_all - prefix_nbytes, None
     while position <= last:
-        kind, nbytes, flags = prefix.unpack_from(content, position)
-        order = int.from_bytes(content[position + 4 : position + 6], "little") if block.has_order else None
+        kind, nbytes, flags = unpack(content, position)
+        if has_order:
+            order = content[position + 4] | content[position + 5] << 8
         position += prefix_nbytes
         end = position + nbytes
-        if end > len(content):
-            raise MalformedFile(
-                f"message of type {kind:#x} reaches past the end of its header", at=block.address + position
-            )
+        if end > nbytes_in_all:
+            raise MalformedFile(f"message of type {kind:#x} reaches past the end of its header", at=address + position)
         if flags & _FAIL_IF_UNKNOWN and kind not in _KNOWN:
             raise Unsupported(f"message of type {kind:#x}, which says that a reader must understand it")
-        if kind:
-            yield Message(kind, flags, content[position:end], block.address + position, order)
+        if kind == _CONTINUATION:
+            continuations.append(Message(kind, flags, content[position:end], address + position, order))
+        elif kind:
+            messages.append(Message(kind, flags, content[position:end], address + position, order))
         position = end

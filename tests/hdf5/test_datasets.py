@@ -39,7 +39,7 @@ def read(*messages: tuple[int, bytes], parts: dict[int, bytes] | None = None) ->
     file = FakeFile(parts or {0: b""}, nbytes=0x1000)
     context = Context.of(file.sizes, SharedMessages(file.sizes))
     found = tuple(Message(kind, 0, content, 0x50, None) for kind, content in messages)
-    return run(read_dataset(ObjectHeader(0x40, found), context), file.read_many)
+    return run(read_dataset(ObjectHeader(0x40, found), context), file.read_many)(attributes={})
 
 
 def layout(*messages: tuple[int, bytes]) -> Layout:

@@ -27,13 +27,14 @@ _READERS: dict[IndexKind, Callable[[int, ChunkGrid, Sizes], Step[ChunkTable]]] =
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EarlyIndex:
-    """The chunks of an index that was read before all was known of its dataset; `layout` is the message that names it.
+    """The chunks of an index that was read before all was known of its dataset; `layout` is the message that names it,
+    and `message` what it says.
 
     They are as the index has them, of a dataset with that grid.
     """
 
     layout: bytes
-    kind: IndexKind
+    message: ChunkIndexMessage
     grid: ChunkGrid
     table: ChunkTable
 
@@ -44,7 +45,7 @@ class EarlyIndex:
         if grid is self.grid or grid == self.grid:
             return True
         # A B-tree of version 1 states the size of each chunk, filtered or not.
-        return self.kind is IndexKind.BTREE_V1 and grid.shape == self.grid.shape
+        return self.message.kind is IndexKind.BTREE_V1 and grid.shape == self.grid.shape
 
 
 def find_grid(message: ChunkIndexMessage, dataspace: Dataspace, filter_count: int, sizes: Sizes, at: int) -> ChunkGrid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -109,7 +110,9 @@ def _chunked_v4(cursor: Cursor) -> ChunkIndexMessage:
 def _shape(cursor: Cursor, rank: int, width: int) -> tuple[int, ...]:
     if rank > _MAX_CHUNK_RANK:
         raise MalformedFile(f"layout message has rank {rank}")
-    return tuple(cursor.uint(width) for _ in range(rank))
+    if width == 4:  # in all but the newest files
+        return struct.unpack(f"<{rank}I", cursor.take(4 * rank))
+    return tuple([cursor.uint(width) for _ in range(rank)])
 
 
 def _index(
