@@ -50,12 +50,14 @@ def attribute_type(value: AttributeValue) -> Json | None:
 
     That of records is a list of [name, type] for each member.
     """
+    if isinstance(value, str):
+        return None
+    if isinstance(value, np.ndarray):
+        name = _type_name(value.dtype)
+        return None if name in _SELF_EVIDENT and value.size else name
     if isinstance(value, Mapping):
         return _members(value)
-    if not isinstance(value, np.ndarray):
-        return _members(value[0]) if value and isinstance(value[0], Mapping) else None
-    name = _type_name(value.dtype)
-    return None if name in _SELF_EVIDENT and value.size else name
+    return _members(value[0]) if value and isinstance(value[0], Mapping) else None
 
 
 def number_type(value: AttributeValue) -> str | None:

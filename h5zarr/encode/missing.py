@@ -72,6 +72,8 @@ def _encode_integer(element: Any, dtype: np.dtype[Any], unsigned: AttributeValue
 
 def _cast_float(element: npt.NDArray[Any], dtype: np.dtype[Any]) -> Any:
     """Return the element in the variable's type: a double 1e20 would mask no float32 1e20."""
+    if element.dtype.type is dtype.type:
+        return element
     with np.errstate(over="ignore"):
         cast = element.astype(dtype.newbyteorder("="))
     if np.isfinite(element) and not np.isfinite(cast):

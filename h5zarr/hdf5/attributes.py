@@ -47,14 +47,24 @@ def read_attributes(header: ObjectHeader, context: Context) -> Step[tuple[dict[s
             broken.append(BrokenAttribute("", dense))
         else:
             stored += dense
+    found = yield from _read_each(stored, context)
+    if BrokenAttribute not in map(type, found):
+        attributes = {one.name: one for one in cast("list[Attribute]", found)}
+        if len(attributes) == len(found):
+            return attributes, broken
+    return _sort_out(found, broken), broken
+
+
+def _sort_out(found: list[Attribute | BrokenAttribute], broken: list[BrokenAttribute]) -> dict[str, Attribute]:
+    """Return the attributes by name, of several with the same name the first; all others are added to `broken`."""
     attributes: dict[str, Attribute] = {}
-    for found in (yield from _read_each(stored, context)):
-        if isinstance(found, BrokenAttribute):
-            broken.append(found)
-        elif attributes.setdefault(found.name, found) is not found:
+    for one in found:
+        if isinstance(one, BrokenAttribute):
+            broken.append(one)
+        elif attributes.setdefault(one.name, one) is not one:
             error = MalformedFile("two attributes of this object have this name; the second is left out")
-            broken.append(BrokenAttribute(found.name, error))
-    return attributes, broken
+            broken.append(BrokenAttribute(one.name, error))
+    return attributes
 
 
 def _read_dense(content: bytes, owner: int, context: Context) -> Step[list[Message]]:

@@ -40,6 +40,7 @@ from h5zarr.limits import USUAL, LimitReached, Limits
 
 T = TypeVar("T")
 _FILE = "/"
+_NOTES = frozenset({Kind.MODIFICATION_TIME, Kind.MODIFICATION_TIME_OLD, Kind.REFERENCE_COUNT, Kind.COMMENT})
 _MOST_COMPLAINTS = 20  # of broken links, for one group
 _PATHS_NBYTES = 64 << 20  # what all paths together may take; a hostile file can make them long
 
@@ -178,6 +179,8 @@ class _Scan:
 
     def _notes(self, header: ObjectHeader) -> Notes:
         """Return what the header says besides; a note that cannot be read is a complaint, not the end of the object."""
+        if _NOTES.isdisjoint(header.by_kind):
+            return Notes(reference_count=header.reference_count, modification_time=header.modification_time)
         changed = self._note(header, Kind.MODIFICATION_TIME, decode_modification_time)
         if changed is None:
             changed = self._note(header, Kind.MODIFICATION_TIME_OLD, decode_old_modification_time)

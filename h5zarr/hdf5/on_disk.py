@@ -84,7 +84,7 @@ class OnDisk:
         if names[-1] == "checksum":
             check_checksum(block[: layout.size], cls.title(), at)
         structure = cls.__new__(cls)
-        vars(structure).update(found)  # what the frozen __init__ would do, field by field and slowly
+        object.__setattr__(structure, "__dict__", found)  # what the frozen __init__ would do field by field, slowly
         return structure
 
 

@@ -48,6 +48,8 @@ from h5zarr.hdf5.references import decode_references
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import Step
 
+_OF_VARIABLE_LENGTH = (VariableLengthString, VariableLengthSequence)
+
 
 @lru_cache(maxsize=4096)
 def plain_dtype(datatype: Datatype) -> np.dtype[Any] | None:
@@ -102,7 +104,7 @@ class ValueReader:
 
     def collections(self, datatype: Datatype, raw: bytes) -> set[int]:
         """Return the collections that elements of variable length point to; what those point to turns up later."""
-        if not isinstance(datatype, VariableLengthString | VariableLengthSequence) or len(raw) % self._pointer.size:
+        if not isinstance(datatype, _OF_VARIABLE_LENGTH) or len(raw) % self._pointer.size:
             return set()
         pointers = self._pointer.iter_unpack(raw)
         base, undefined = self._sizes.base, self._sizes.undefined

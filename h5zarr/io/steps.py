@@ -124,6 +124,10 @@ def _in_lockstep(running: list[Step[T]]) -> Step[list[T]]:
             results[number] = finished.value
     is_stuck = False
     while waiting:
+        if len(waiting) == 1 and not hints:
+            number, wanted = waiting[0]
+            results[number] = yield from _finish_alone(running[number], wanted)
+            break
         buffers = yield _join([wanted for _, wanted in waiting], hints, is_stuck)
         answered, waiting, hints, is_stuck = waiting, [], Hints(), True
         shares = _share(buffers, [wanted for _, wanted in answered])
@@ -144,9 +148,21 @@ def _in_lockstep(running: list[Step[T]]) -> Step[list[T]]:
     return cast("list[T]", results)
 
 
+def _finish_alone(step: Step[T], wanted: Sequence[Span] | Hints) -> Step[T]:
+    """Return what a step returns that asks for `wanted` next, and with which nobody else runs any more."""
+    try:
+        while True:
+            wanted = step.send((yield wanted))
+    except StopIteration as finished:
+        result: T = finished.value
+        return result
+
+
 def _advance(step: Step[Any], answers: Sequence[memoryview] | None, hints: Hints) -> Sequence[Span]:
     """Return what a step asks for next, having added to `hints` what it will want later."""
     wanted = next(step) if answers is None else step.send(answers)
+    if type(wanted) is list:  # as nearly all requests are
+        return cast("list[Span]", wanted)
     while isinstance(wanted, Hints):
         hints += wanted
         wanted = step.send(())

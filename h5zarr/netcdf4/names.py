@@ -16,6 +16,7 @@ from h5zarr.netcdf4.walk import Place, walk
 from h5zarr.tree import NO_NOTES, AttributeNotes
 
 _NO_OTHERS: Others = {}
+_UNREMARKABLE = (FixedPoint, VariableLengthString)  # most attributes: there is nothing to note of them
 
 
 def interpret_names(file: H5File, others: Others = _NO_OTHERS) -> Naming:
@@ -76,7 +77,7 @@ def _notes(attributes: Mapping[str, Attribute], types: KnownTypes) -> AttributeN
     foreign, padded = [], []
     for name, one in attributes.items():
         datatype = one.datatype
-        if isinstance(datatype, FixedPoint | VariableLengthString):  # the most common, and nothing to note
+        if isinstance(datatype, _UNREMARKABLE):
             continue
         if isinstance(datatype, String):
             if datatype.padding is Padding.SPACE_PADDED:

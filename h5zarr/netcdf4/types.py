@@ -23,6 +23,7 @@ from h5zarr.hdf5.datatype import (
 )
 
 _Form: TypeAlias = tuple[Any, ...]
+_FROM_THE_START = (FixedPoint, FloatingPoint, String, VariableLengthString)
 _CLASSES: dict[type, str] = {
     Compound: "Compound",
     Enumeration: "Enum",
@@ -45,7 +46,7 @@ class KnownTypes:
 
     def admits(self, datatype: Datatype) -> bool:
         """Return True for the type of a dataset that netCDF-C shows, and learn the type."""
-        if isinstance(datatype, FixedPoint | FloatingPoint | String | VariableLengthString):
+        if isinstance(datatype, _FROM_THE_START):
             return True
         if isinstance(datatype, Reference | Time):
             return False

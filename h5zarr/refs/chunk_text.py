@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 
 import numpy as np
@@ -125,5 +126,10 @@ def _slabs(layout: _Layout, count: int) -> Iterator[tuple[int, npt.NDArray[np.ui
 
 def _set(rows: npt.NDArray[np.uint8], start: int, texts: npt.NDArray[np.generic]) -> None:
     """Put `texts`, one for each row, into the rows from byte `start` on."""
-    field = np.dtype({"names": ["text"], "formats": [texts.dtype], "offsets": [start], "itemsize": rows.shape[1]})
-    rows.view(field)["text"][:, 0] = texts
+    rows.view(_field(texts.dtype, start, rows.shape[1]))["text"][:, 0] = texts
+
+
+@lru_cache(maxsize=1024)
+def _field(dtype: np.dtype[np.generic], start: int, row_nbytes: int) -> np.dtype[np.void]:
+    """Return a type of rows in which a text has a name: the arrays of a file have few different rows."""
+    return np.dtype({"names": ["text"], "formats": [dtype], "offsets": [start], "itemsize": row_nbytes})

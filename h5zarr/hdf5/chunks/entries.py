@@ -38,14 +38,8 @@ class EntryColumns:
         self._filled = 0
 
     def expect(self, count: int) -> None:
-        """Make room for `count` more entries."""
-        old, filled = self._table, self._filled
-        self._table = allocate_table(filled + count, self._grid.rank)
-        if old is not None:
-            self._table.index[:filled] = old.index[:filled]
-            self._table.address[:filled] = old.address[:filled]
-            self._table.nbytes[:filled] = old.nbytes[:filled]
-            self._table.filter_mask[:filled] = old.filter_mask[:filled]
+        """Make room for `count` entries, which is how many will be added."""
+        self._table = allocate_table(count, self._grid.rank)
 
     def add(self, rows: npt.NDArray[np.uint8], numbers: npt.NDArray[np.int64]) -> None:
         """Take the entries in `rows`, which belong to the chunks with the given `numbers`."""

@@ -7,8 +7,9 @@ the index block itself, the data blocks of the first super blocks are named ther
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -119,43 +120,47 @@ def read_extensible_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[C
     header = ExtensibleArrayHeader.decode(head, sizes, at=address)
     if header.index_block is None:
         return empty_table(grid.rank)
-    array = _Array(address=address, header=header, sizes=sizes, super_blocks=_super_blocks(header, address))
+    array = _Array(address=address, header=header, sizes=sizes, super_blocks=_find_super_blocks(header, address))
     columns = EntryColumns(header.client, header.entry_nbytes, grid, sizes, at=address, most=header.max_index)
-    data_blocks, super_blocks = yield from _read_index_block(array, header.index_block, columns)
+    own, data_blocks, super_blocks = yield from _read_index_block(array, header.index_block)
     near = _data_block_spans(array, data_blocks)
     spans = [_super_block_span(array, at, block) for at, block in super_blocks]
     buffers = yield [*near, *spans]
-    _add_data_blocks(array, data_blocks, buffers[: len(near)], columns)
+    runs = [own, *_runs(array, data_blocks, buffers[: len(near)], columns)]
     far: list[_DataBlock] = []
     for (at, block), buffer in zip(super_blocks, buffers[len(near) :], strict=True):
         far += _decode_super_block(array, buffer, block, at)
     if far:
         buffers = yield _data_block_spans(array, far)
-        _add_data_blocks(array, far, buffers, columns)
+        runs += _runs(array, far, buffers, columns)
+    add_runs(columns, runs)
     return columns.table()
 
 
-def _super_blocks(header: ExtensibleArrayHeader, address: int) -> tuple[_SuperBlock, ...]:
-    """Return all super blocks that the array may ever have; each pair of them doubles what the last pair held."""
+def _find_super_blocks(header: ExtensibleArrayHeader, address: int) -> tuple[_SuperBlock, ...]:
+    """Return all super blocks that the array may ever have."""
     for value in (header.data_block_min_count, header.super_block_min_pointers):
         if value == 0 or value & (value - 1):
             raise MalformedFile(f"extensible array has block sizes that are no powers of two: {value}", at=address)
     least_bits = header.data_block_min_count.bit_length() - 1
     if header.max_count_bits > 64 or header.max_count_bits < least_bits or header.page_bits > 32:
         raise MalformedFile(f"extensible array counts in {header.max_count_bits} bits", at=address)
+    return _super_blocks(header.index_block_count, header.data_block_min_count, 1 + header.max_count_bits - least_bits)
+
+
+@cache
+def _super_blocks(first_number: int, least_count: int, count: int) -> tuple[_SuperBlock, ...]:
+    """Return `count` super blocks; each pair of them doubles what the last pair held. Most arrays have the same."""
     blocks = []
-    first_number = header.index_block_count
-    for number in range(1 + header.max_count_bits - least_bits):
-        block = _SuperBlock(1 << number // 2, header.data_block_min_count << (number + 1) // 2, first_number)
+    for number in range(count):
+        block = _SuperBlock(1 << number // 2, least_count << (number + 1) // 2, first_number)
         first_number += block.data_block_count * block.entry_count
         blocks.append(block)
     return tuple(blocks)
 
 
-def _read_index_block(
-    array: _Array, at: int, columns: EntryColumns
-) -> Step[tuple[list[_DataBlock], list[tuple[int, _SuperBlock]]]]:
-    """Take the entries of the index block; return the data blocks and super blocks that it names. Spec: VII.D."""
+def _read_index_block(array: _Array, at: int) -> Step[tuple[Run, list[_DataBlock], list[tuple[int, _SuperBlock]]]]:
+    """Return the entries of the index block, and the data blocks and super blocks that it names. Spec: VII.D."""
     header, sizes = array.header, array.sizes
     direct, indirect = array.direct_super_blocks, array.super_blocks[len(array.direct_super_blocks) :]
     data_block_count = sum(block.data_block_count for block in direct)
@@ -165,17 +170,16 @@ def _read_index_block(
     (block,) = yield [sizes.span(at, nbytes, "extensible array index block")]
     check_checksum(block, "extensible array index block", at)
     array.check_prefix(block, b"EAIB", at)
-    columns.expect(header.index_block_count)
-    rows = np.frombuffer(block, np.uint8, entries_nbytes, array.prefix_nbytes)
-    columns.add(rows.reshape(header.index_block_count, header.entry_nbytes), np.arange(header.index_block_count))
-    pointers = np.frombuffer(block, np.uint8, pointer_count * sizes.offset_nbytes, array.prefix_nbytes + entries_nbytes)
+    entries_end = array.prefix_nbytes + entries_nbytes
+    own = Run(block[array.prefix_nbytes : entries_end], 0)
+    pointers = np.frombuffer(block, np.uint8, pointer_count * sizes.offset_nbytes, entries_end)
     addresses = address_column(pointers.reshape(pointer_count, sizes.offset_nbytes), 0, sizes).tolist()
     data_blocks: list[_DataBlock] = []
     for super_block in direct:
         data_blocks += _existing(addresses[: super_block.data_block_count], super_block)
         del addresses[: super_block.data_block_count]
     super_blocks = [(at, block) for at, block in zip(addresses, indirect, strict=True) if at != UNDEFINED]
-    return data_blocks, super_blocks
+    return own, data_blocks, super_blocks
 
 
 def _existing(addresses: list[int], super_block: _SuperBlock) -> list[_DataBlock]:
@@ -229,22 +233,18 @@ def _data_block_spans(array: _Array, blocks: list[_DataBlock]) -> list[Span]:
     return spans
 
 
-def _add_data_blocks(
+def _runs(
     array: _Array, blocks: list[_DataBlock], buffers: Sequence[memoryview], columns: EntryColumns
-) -> None:
-    """Take the entries of data blocks; blocks and pages of the same length are taken together."""
-    columns.expect(sum(block.entry_count for block in blocks))
-    runs: dict[int, list[Run]] = {}
+) -> Iterator[Run]:
+    """Yield the entries of data blocks, page by page where they are paged."""
+    start = array.prefix_nbytes + array.number_width
     for block, buffer in zip(blocks, buffers, strict=True):
         array.check_prefix(buffer, b"EADB", block.address)
         if array.page_number(block.entry_count):
-            runs.setdefault(array.page_count, []).extend(_pages(array, block, buffer, columns))
+            yield from _pages(array, block, buffer, columns)
         else:
             check_checksum(buffer, "extensible array data block", block.address)
-            content = buffer[array.prefix_nbytes + array.number_width : -_CHECKSUM_NBYTES]
-            runs.setdefault(block.entry_count, []).append(Run(content, block.first_number))
-    for entry_count, same in runs.items():
-        add_runs(columns, same, entry_count)
+            yield Run(buffer[start:-_CHECKSUM_NBYTES], block.first_number)
 
 
 def _pages(array: _Array, block: _DataBlock, buffer: memoryview, columns: EntryColumns) -> list[Run]:

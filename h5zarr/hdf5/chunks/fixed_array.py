@@ -56,10 +56,9 @@ def read_fixed_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkT
     prefix = FixedArrayDataBlock.decode(block, sizes, at=header.data_block)
     if prefix.header != address or prefix.client != header.client:
         raise MalformedFile("fixed array data block belongs to another array", at=header.data_block)
-    columns.expect(header.entry_count)
     if not page_count:
         check_checksum(block, "fixed array data block", header.data_block)
-        add_runs(columns, [Run(block[prefix_nbytes:-4], 0)], header.entry_count)
+        add_runs(columns, [Run(block[prefix_nbytes:-4], 0)])
         return columns.table()
     pages_at = prefix_nbytes + bitmap_nbytes + 4
     check_checksum(block[:pages_at], "fixed array data block", header.data_block)
@@ -72,8 +71,5 @@ def read_fixed_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkT
         page_count=1 << header.page_bits,
         entry_count=header.entry_count,
     )
-    last = [runs.pop()] if runs and len(runs[-1].content) != len(runs[0].content) else []
-    for part in (runs, last):  # the last page may be shorter than the others
-        if part:
-            add_runs(columns, part, len(part[0].content) // header.entry_nbytes)
+    add_runs(columns, runs)
     return columns.table()

@@ -21,19 +21,23 @@ class Run(NamedTuple):
     first_number: int
 
 
-def add_runs(columns: EntryColumns, runs: list[Run], entry_count: int) -> None:
-    """Take the entries of runs that have `entry_count` of them each; many short ones cost no more than a long one."""
-    step = max(1, _SLAB_COUNT // entry_count)
-    for first in range(0, len(runs), step):
-        slab = runs[first : first + step]
-        if len(slab) == 1:
-            content, start = slab[0]
-            numbers = np.arange(start, start + entry_count)
-        else:
-            content = memoryview(b"".join([run.content for run in slab]))
-            starts = np.array([run.first_number for run in slab], np.int64)
-            numbers = (starts[:, None] + np.arange(entry_count)).ravel()
-        columns.add(np.frombuffer(content, np.uint8).reshape(-1, columns.entry_nbytes), numbers)
+def add_runs(columns: EntryColumns, runs: list[Run]) -> None:
+    """Take the entries of runs of any length; many short ones cost no more than a long one."""
+    counts = [len(run.content) // columns.entry_nbytes for run in runs]
+    columns.expect(sum(counts))
+    first, waiting = 0, 0
+    for number, count in enumerate(counts, start=1):
+        waiting += count
+        if waiting >= _SLAB_COUNT or number == len(runs):
+            _add_slab(columns, runs[first:number], counts[first:number])
+            first, waiting = number, 0
+
+
+def _add_slab(columns: EntryColumns, runs: list[Run], counts: list[int]) -> None:
+    content = b"".join([run.content for run in runs]) if len(runs) > 1 else runs[0].content
+    numbers = [np.arange(run.first_number, run.first_number + count) for run, count in zip(runs, counts, strict=True)]
+    rows = np.frombuffer(content, np.uint8).reshape(-1, columns.entry_nbytes)
+    columns.add(rows, np.concatenate(numbers) if len(numbers) > 1 else numbers[0])
 
 
 def page_runs(
