@@ -20,7 +20,7 @@ from h5zarr.refs.digits import BLANK, Column, digit_groups, group_widths
 
 # Fits the second-level cache of common processors: half and double this are as fast, eight times is slower.
 SLAB_NBYTES = 1 << 20
-FEW = 16
+FEW = 64
 NEGATIVE = "a chunk's coordinates, address and size are not negative"
 
 
@@ -72,19 +72,22 @@ def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Seq
 
 def _encode_few(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[str]) -> bytes:
     """Return the entries of a few chunks, for which the bulk takes longer to set up than to do, or of whole files."""
-    *before, behind = [encode_basestring_ascii(part)[1:-1] for part in key_parts]
+    parts = [encode_basestring_ascii(part)[1:-1].replace("%", "%%") for part in key_parts]
     sources = manifest.source
     numbers = sources.tolist() if isinstance(sources, np.ndarray) else [sources] * manifest.count
-    columns = (manifest.index.tolist(), numbers, manifest.address.tolist(), manifest.nbytes.tolist())
-    entries = []
-    for index, source, address, nbytes in zip(*columns, strict=True):
-        is_whole = nbytes == TO_THE_END and address == 0
-        if min(*index, address, 0 if is_whole else nbytes) < 0:
+    index, address, nbytes = manifest.index.T.tolist(), manifest.address.tolist(), manifest.nbytes.tolist()
+    places = []
+    for number, start, count in zip(numbers, address, nbytes, strict=True):
+        if count == TO_THE_END and start == 0:
+            places.append(urls[number])
+        elif count < 0:
             raise ValueError(NEGATIVE)
-        key = "".join([f"{text}{number}" for text, number in zip(before, index, strict=True)])
-        where = "" if is_whole else f",{address},{nbytes}"
-        entries.append(f',\n"{key}{behind}":[{urls[source]}{where}]')
-    return "".join(entries).encode()
+        else:
+            places.append(f"{urls[number]},{start},{count}")
+    if min(map(min, (*index, address))) < 0:
+        raise ValueError(NEGATIVE)
+    entry = f',\n"{"%d".join(parts)}":[%s]'
+    return "".join([entry % row for row in zip(*index, places, strict=True)]).encode()
 
 
 def _plan(key_parts: Sequence[str], manifest: Manifest, url: bytes) -> _Layout:
