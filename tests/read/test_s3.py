@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,20 @@ def test_a_scan_notices_that_an_object_was_replaced(bucket: Any, options: dict[s
         with pytest.raises(SourceChanged, match="since it was opened: its ETag is no longer"):
             source.read_many([Span(source.nbytes - 10, 10)])
         assert (source.log.requests, source.log.nbytes) == (2, 8)
+
+
+def test_a_new_version_of_an_object_is_an_error_too(options: dict[str, Any]) -> None:
+    filesystem = s3fs.S3FileSystem(**options)
+    filesystem.mkdir("versions")
+    keeping = {"Status": "Enabled"}
+    filesystem.call_s3("put_bucket_versioning", Bucket="versions", VersioningConfiguration=keeping)
+    filesystem.pipe_file("s3://versions/file.h5", bytes(5000))
+    with open_source("s3://versions/file.h5", options, replace(EXACT, first_read_nbytes=512)) as source:
+        assert source.identity.version is not None
+        filesystem.pipe_file("s3://versions/file.h5", bytes([1]) * 5000)
+        with pytest.raises(SourceChanged, match="since it was opened: its ETag is no longer"):
+            source.read_many([Span(1000, 10)])
+        assert (source.log.requests, source.log.nbytes) == (2, 512)
 
 
 def test_a_missing_object_and_wrong_options_say_what_to_check(options: dict[str, Any]) -> None:
