@@ -26,6 +26,8 @@ from h5zarr.io.span import Span
 from h5zarr.io.url import display_url
 from h5zarr.io.verify import check_unchanged, source_changed
 
+# S3's, of all that was written while a bucket kept no versions: each such object replaces the last.
+_NO_VERSION = "null"
 _SINCE = "it was opened"
 _AGAIN = "Try again when nothing writes to it any more."
 _DIRECTORY = Failure("this is a directory", "Give the URL of a file in it.")
@@ -132,7 +134,7 @@ def interpret_identity(stated: Mapping[str, Any]) -> Identity:
         nbytes=int(stated["size"]),
         etag=None if etag is None else str(etag),
         mtime=_format_moment(mtime),
-        version=None if version is None else str(version),
+        version=None if version in (None, _NO_VERSION) else str(version),
     )
 
 

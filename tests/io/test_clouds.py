@@ -176,6 +176,15 @@ def test_of_a_version_that_the_url_chooses(cloud: Cloud, query: str, asked: str 
     assert all("=17" in url or "=v7" in url for url in server.counts.urls)
 
 
+def test_what_is_no_version_does_not_hide_another_etag(server: RangeServer) -> None:
+    """All objects of S3 that came while a bucket kept no versions have the version "null", one after the other."""
+    server.faults, server.headers = Faults(ignore_condition=True), {"x-amz-version-id": "null"}
+    with open_source(AMAZON.url, AMAZON.options(server), SMALL) as source:
+        server.etag = '"new"'
+        with pytest.raises(SourceChanged, match='its ETag is "new"'):
+            source.read_many([Span(9000, 8)])
+
+
 def test_a_condition_of_the_user_for_objects_stays_theirs(server: RangeServer) -> None:
     options = {**AMAZON.options(server), "s3_additional_kwargs": {"IfMatch": "*"}}
     with open_source(AMAZON.url, options, SMALL) as source:
