@@ -44,6 +44,8 @@ class Faults:
     """Every GET is answered with the whole file."""
     hide_size: bool = False
     """No answer says how large the file is."""
+    ignore_condition: bool = False
+    """Conditions are taken no notice of."""
 
 
 @dataclass
@@ -67,6 +69,7 @@ class RangeServer:
 
     It is an object store as well, for those who read only: S3's objects are at /bucket/key, Azure's at
     /account/container/blob, Google's at /download/storage/v1/b/bucket/o/key. `headers` are added to all answers.
+    Conditions are heeded: the header If-Match, and Google's parameter ifGenerationMatch.
     """
 
     def __init__(
@@ -168,6 +171,9 @@ class RangeServer:
             return web.Response(status=404)
         if number in faults.statuses:
             return web.Response(status=faults.statuses[number])
+        etag = faults.etags.get(number, self.etag)
+        if not faults.ignore_condition and not self._is_met(request, etag):
+            return web.Response(status=412, headers={"x-ms-error-code": "ConditionNotMet"})
         if first >= len(body):
             return web.Response(status=416)
         whole = faults.ignore_range or match is None
@@ -180,10 +186,17 @@ class RangeServer:
             first, last, part = first + 1, last + 1, body[first + 1 : last + 2]
         self.counts.nbytes += len(part)
         total = "*" if faults.hide_total else len(body)
-        headers = {"ETag": faults.etags.get(number, self.etag), "Last-Modified": LAST_MODIFIED, **self.headers}
+        headers = {"ETag": etag, "Last-Modified": LAST_MODIFIED, **self.headers}
         if not whole:
             headers["Content-Range"] = f"bytes {first}-{last}/{total}"
         return web.Response(body=part, headers=headers, status=200 if whole else 206)
+
+    def _is_met(self, request: web.Request, etag: str) -> bool:
+        """Return whether the file is what a request asks for. A weak ETag never is: RFC 9110, 13.1.1."""
+        wanted = request.headers.get("If-Match", "*")
+        generation = request.query.get("ifGenerationMatch")
+        is_current = generation is None or generation == self.headers.get("x-goog-generation")
+        return is_current and (wanted == "*" or (wanted == etag and not etag.startswith("W/")))
 
     async def _send_strangely(self, request: web.Request, part: bytes) -> web.StreamResponse:
         """Send `part` without its size, or with its size but only half of it."""

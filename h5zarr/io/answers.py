@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from h5zarr.io.condition import find_for
 from h5zarr.io.failure import RangesIgnored, WrongRange
 from h5zarr.io.span import Span
 
@@ -33,36 +34,34 @@ class Answer(NamedTuple):
 
 def states_identity(filesystem: Any) -> bool:
     """Return whether the answers of an asynchronous file system say what file they are of."""
-    return _find_asker(filesystem) is not None
+    return find_for(filesystem, _ASKERS) is not None
 
 
-async def ask_range(filesystem: Any, path: str, span: Span) -> Answer:
-    """Return the answer of an asynchronous file system of fsspec. The body may be shorter or longer than the span."""
-    if (ask := _find_asker(filesystem)) is not None:
-        return await ask(filesystem, path, span)
+async def ask_range(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Answer:
+    """Return the answer of an asynchronous file system of fsspec. The body may be shorter or longer than the span.
+
+    `only_if` are the options of a condition, which were made for this file system.
+    """
+    if (ask := find_for(filesystem, _ASKERS)) is not None:
+        return await ask(filesystem, path, span, only_if)
     return Answer(bytes(await filesystem._cat_file(path, start=span.address, end=span.end)), {})
 
 
-def _find_asker(filesystem: Any) -> Asker | None:
-    """Return how to ask this file system, whose package need not be installed."""
-    return next((_ASKERS[kind.__name__] for kind in type(filesystem).__mro__ if kind.__name__ in _ASKERS), None)
-
-
-async def _ask_http(filesystem: Any, url: str, span: Span) -> Answer:
+async def _ask_http(filesystem: Any, url: str, span: Span, only_if: Mapping[str, Any]) -> Answer:
     session = await filesystem.set_session()
     options = dict(filesystem.kwargs)
-    headers = {**options.pop("headers", {}), "Range": _range(span)}
+    headers = {**options.pop("headers", {}), "Range": _range(span), **only_if}
     asked = time.perf_counter()
     async with session.get(filesystem.encode_url(url), headers=headers, **options) as response:
         return await _take_response(response, span, asked)
 
 
-async def _ask_gcs(filesystem: Any, path: str, span: Span) -> Answer:
+async def _ask_gcs(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Answer:
     """Ask as gcsfs does, but for its own further attempts, and for its question of what kind the bucket is."""
     await filesystem._set_session()
     headers = filesystem._get_headers({"Range": _range(span), "Accept-Encoding": "identity"})
     asked = time.perf_counter()
-    request = filesystem.session.get(filesystem.url(path), headers=headers, params=filesystem._get_params({}))
+    request = filesystem.session.get(filesystem.url(path), headers=headers, params=filesystem._get_params(only_if))
     async with request as response:
         answer = await _take_response(response, span, asked)
         generation = response.headers.get("x-goog-generation")
@@ -89,9 +88,9 @@ async def _take_response(response: Any, span: Span, asked: float) -> Answer:
     return Answer(body, stated if size is None else {**stated, "size": size}, began - asked, ended - began)
 
 
-async def _ask_s3(filesystem: Any, path: str, span: Span) -> Answer:
+async def _ask_s3(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Answer:
     bucket, key, version = filesystem.split_path(path)
-    options = {**filesystem.req_kw, "Range": _range(span), **({"VersionId": version} if version else {})}
+    options = {**filesystem.req_kw, "Range": _range(span), **only_if, **({"VersionId": version} if version else {})}
     asked = time.perf_counter()
     answer = await filesystem._call_s3("get_object", Bucket=bucket, Key=key, **options)
     began = time.perf_counter()
@@ -105,9 +104,9 @@ async def _ask_s3(filesystem: Any, path: str, span: Span) -> Answer:
     return Answer(bytes(body), stated if size is None else {**stated, "size": size}, began - asked, ended - began)
 
 
-async def _ask_azure(filesystem: Any, path: str, span: Span) -> Answer:
+async def _ask_azure(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Answer:
     container, blob, version = filesystem.split_path(path)
-    options = {**getattr(filesystem, "_timeout_kwargs", {}), **({"version_id": version} if version else {})}
+    options = {**getattr(filesystem, "_timeout_kwargs", {}), **only_if, **({"version_id": version} if version else {})}
     async with filesystem.service_client.get_blob_client(container=container, blob=blob) as client:
         # Without further attempts, which the library would make after 15 seconds or more: they are made here.
         asked = time.perf_counter()
@@ -121,7 +120,7 @@ async def _ask_azure(filesystem: Any, path: str, span: Span) -> Answer:
     return Answer(bytes(body), stated if size is None else {**stated, "size": size}, began - asked, ended - began)
 
 
-Asker: TypeAlias = Callable[[Any, str, Span], Awaitable[Answer]]
+Asker: TypeAlias = Callable[[Any, str, Span, Mapping[str, Any]], Awaitable[Answer]]
 _ASKERS: dict[str, Asker] = {
     "HTTPFileSystem": _ask_http,
     "S3FileSystem": _ask_s3,

@@ -145,6 +145,11 @@ def is_final(error: BaseException) -> bool:
     return isinstance(error, FileNotFoundError | PermissionError) or find_status(error) in (401, 403, 404, 410)
 
 
+def is_condition_broken(error: BaseException) -> bool:
+    """Return whether the server refused because the file is not in the state that was asked for. RFC 9110, 15.5.13."""
+    return find_status(error) == 412
+
+
 def find_status(error: BaseException) -> int | None:
     """Return the HTTP status that `error` carries, in the manner of aiohttp, gcsfs, botocore or azure.core, or None."""
     for name in ("status", "code", "status_code"):  # in this order: aiohttp warns of those who want a code
@@ -206,6 +211,8 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
         )
     if status in (400, 414):
         return Failure(f"the server answered HTTP {status}", "Check the URL: it is too long, or not understood.")
+    if status == 412:  # and the condition is none of ours
+        return Failure("the server answered HTTP 412", "Check the conditions in the storage options, such as If-Match.")
     if status is not None:
         return Failure(f"the server answered HTTP {status}", "Try again later, or with less concurrency.")
     return _describe_local_failure(error)

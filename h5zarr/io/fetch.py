@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
 from h5zarr.io.answers import Answer, ask_range
-from h5zarr.io.failure import FetchError, ShortBody, may_pass, was_repeated
+from h5zarr.io.condition import Condition
+from h5zarr.io.failure import FetchError, ShortBody, is_condition_broken, may_pass, was_repeated
 from h5zarr.io.log import RequestLog
 from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.sharing import sharing
@@ -20,18 +21,28 @@ _FIRST_PAUSE_SECONDS = 0.1
 
 
 Result = TypeVar("Result")
-Look: TypeAlias = Callable[[Answer], None]
-"""Looks at an answer, and raises SourceChanged if it is of another file than it should be."""
+
+
+class Watch(NamedTuple):
+    """How it is seen to that all answers are of one state of a file.
+
+    `look` looks at an answer, and raises SourceChanged if it is of another state. Requests carry `condition`; where it
+    is broken, `changed` makes the error of what is no longer so.
+    """
+
+    look: Callable[[Answer], None]
+    condition: Condition
+    changed: Callable[[str], SourceChanged]
 
 
 def fetch_at_once(
-    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, look: Look
+    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, watch: Watch
 ) -> list[bytes]:
     """Return the body of the answer for each span, at most `policy.concurrency` of them under way at a time.
 
     `filesystem` is an asynchronous one of fsspec. A body may be longer than its span, never shorter.
     """
-    bodies: list[bytes] = sync(filesystem.loop, _gather, filesystem, path, spans, policy, log, look)
+    bodies: list[bytes] = sync(filesystem.loop, _gather, filesystem, path, spans, policy, log, watch)
     return bodies
 
 
@@ -59,7 +70,7 @@ def fetch_one_by_one(filesystem: Any, path: str, spans: list[Span], log: Request
 
 
 async def _gather(
-    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, look: Look
+    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, watch: Watch
 ) -> list[bytes]:
     """Return the bodies for `spans`. The first failure ends the round: the requests under way are cancelled."""
     bodies = [b""] * len(spans)
@@ -68,7 +79,7 @@ async def _gather(
 
     async def work() -> None:
         for number, span in remaining:
-            bodies[number] = await fetch(filesystem, path, span, policy, log, look)
+            bodies[number] = await fetch(filesystem, path, span, policy, log, watch)
 
     workers = [asyncio.create_task(work()) for _ in range(min(policy.concurrency, len(spans)))]
     try:
@@ -89,15 +100,15 @@ class Patience(Protocol):
     def timeout_seconds(self) -> float: ...
 
 
-async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: RequestLog, look: Look) -> bytes:
+async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: RequestLog, watch: Watch) -> bytes:
     """Return the body for `span`, asking again after failures that may pass. It is not shorter than the span."""
 
     async def ask() -> bytes:
         # To wait for others is no failure of the server's, so the time runs from here on.
         async with sharing().requests(), asyncio.timeout(policy.timeout_seconds):
-            answer = await ask_range(filesystem, path, span)
+            answer = await ask_range(filesystem, path, span, watch.condition.options)
         log.nbytes += len(answer.body)
-        look(answer)
+        watch.look(answer)
         if len(answer.body) < span.nbytes:
             raise ShortBody(len(answer.body), span.nbytes)
         return answer.body
@@ -107,7 +118,9 @@ async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: R
     except SourceChanged:
         raise
     except Exception as error:
-        raise FetchError(span, error) from None
+        if not (watch.condition.options and is_condition_broken(error)):
+            raise FetchError(span, error) from None
+    raise watch.changed(watch.condition.broken)
 
 
 async def retry(ask: Callable[[], Awaitable[Result]], policy: Patience, log: RequestLog) -> Result:

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
+from h5zarr.errors import SourceChanged
 from h5zarr.io.answers import Answer, ask_range, states_identity
+from h5zarr.io.condition import UNCONDITIONAL, find_condition
 from h5zarr.io.failure import NO_SIZE, Failure, is_final, may_pass, or_source_error, source_error
-from h5zarr.io.fetch import fetch_at_once, fetch_in_turn, retry
+from h5zarr.io.fetch import Watch, fetch_at_once, fetch_in_turn, retry
 from h5zarr.io.filesystems import shared_filesystem
 from h5zarr.io.grammar import is_chain
 from h5zarr.io.planned import PlannedSource
@@ -22,8 +24,11 @@ from h5zarr.io.quoting import settle_url
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.url import display_url
-from h5zarr.io.verify import check_unchanged
+from h5zarr.io.verify import check_unchanged, source_changed
 
+# S3's, of all that was written while a bucket kept no versions: each such object replaces the last.
+_NO_VERSION = "null"
+_SINCE = "it was opened"
 _AGAIN = "Try again when nothing writes to it any more."
 _DIRECTORY = Failure("this is a directory", "Give the URL of a file in it.")
 
@@ -59,7 +64,7 @@ class RemoteSource(PlannedSource):
 
         async def ask() -> Answer:
             async with asyncio.timeout(self._policy.timeout_seconds):
-                return await ask_range(self._filesystem, self._path, span)
+                return await ask_range(self._filesystem, self._path, span, UNCONDITIONAL.options)
 
         try:
             answer: Answer = sync(self._filesystem.loop, retry, ask, self._policy, self.log)
@@ -81,6 +86,10 @@ class RemoteSource(PlannedSource):
         self._begun = True
         return True
 
+    def _open(self, identity: Identity) -> None:
+        self._condition = find_condition(self._filesystem, self._path, identity)
+        super()._open(identity)
+
     def _ask(self) -> dict[str, Any]:
         """Return what the file system says of the file: its size, and what else it knows."""
         self.log.infos += 1
@@ -92,7 +101,8 @@ class RemoteSource(PlannedSource):
 
     def _request(self, spans: list[Span]) -> list[bytes]:
         if self._asynchronous:
-            return fetch_at_once(self._filesystem, self._path, spans, self._policy, self.log, self._look)
+            watch = Watch(self._look, self._condition, self._changed)
+            return fetch_at_once(self._filesystem, self._path, spans, self._policy, self.log, watch)
         return fetch_in_turn(self._filesystem, self._path, spans, self.log)
 
     def _look(self, answer: Answer) -> None:
@@ -100,7 +110,10 @@ class RemoteSource(PlannedSource):
         self._note_pace(answer)
         if answer.stated.get("size") is not None:
             now = interpret_identity(answer.stated)
-            check_unchanged(self.url, self.identity, now, since="it was opened", remedy=_AGAIN)
+            check_unchanged(self.url, self.identity, now, since=_SINCE, remedy=_AGAIN)
+
+    def _changed(self, what: str) -> SourceChanged:
+        return source_changed(self.url, what, since=_SINCE, remedy=_AGAIN)
 
     def _note_pace(self, answer: Answer) -> None:
         if answer.wait_seconds is not None:
@@ -121,7 +134,7 @@ def interpret_identity(stated: Mapping[str, Any]) -> Identity:
         nbytes=int(stated["size"]),
         etag=None if etag is None else str(etag),
         mtime=_format_moment(mtime),
-        version=None if version is None else str(version),
+        version=None if version in (None, _NO_VERSION) else str(version),
     )
 
 

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
+from h5zarr.errors import SourceChanged
 from h5zarr.io.answers import Answer, states_identity
+from h5zarr.io.condition import Condition, find_condition
 from h5zarr.io.failure import NO_SIZE, SHRUNK, FetchError, ShortBody, describe_failure, or_source_error, source_error
-from h5zarr.io.fetch import fetch, fetch_one_by_one
+from h5zarr.io.fetch import Watch, fetch, fetch_one_by_one
 from h5zarr.io.fetch_policy import MIB, FetchPolicy
 from h5zarr.io.filesystems import find_filesystem
 from h5zarr.io.log import RequestLog
@@ -25,7 +27,7 @@ from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.threads import decoding_threads
 from h5zarr.io.url import display_url
-from h5zarr.io.verify import check_unchanged
+from h5zarr.io.verify import check_unchanged, source_changed
 from h5zarr.io.whole import fetch_whole
 
 # What may be under way at once, and in memory until it is decoded; but at least some requests. All that is asked for at
@@ -42,6 +44,7 @@ class _Opened(NamedTuple):
     filesystem: Any
     path: str
     process: int
+    condition: Condition
 
     @property
     def asynchronous(self) -> bool:
@@ -99,8 +102,12 @@ class RemoteRanges:
     def _open(self) -> _Opened:
         with self._lock:
             if self._opened is None or self._opened.process != os.getpid():
-                self._opened = _Opened(*self._told(lambda: find_filesystem(self._url, self._options)), os.getpid())
+                self._opened = self._told(self._find)
             return self._opened
+
+    def _find(self) -> _Opened:
+        filesystem, path = find_filesystem(self._url, self._options)
+        return _Opened(filesystem, path, os.getpid(), find_condition(filesystem, path, self._expected))
 
     def _told(self, act: Callable[[], T]) -> T:
         """Return what `act` returns; what it raises becomes a SourceError."""
@@ -195,7 +202,8 @@ class RemoteRanges:
             raise source_error(self.url, SHRUNK, span)
 
     async def _fetch_piece(self, opened: _Opened, span: Span) -> memoryview:
-        body = await fetch(opened.filesystem, opened.path, span, self._policy, self.log, self._look)
+        watch = Watch(self._look, opened.condition, self._changed)
+        body = await fetch(opened.filesystem, opened.path, span, self._policy, self.log, watch)
         return self._cut(memoryview(body), span)
 
     def _cut(self, body: memoryview, span: Span) -> memoryview:
@@ -226,6 +234,9 @@ class RemoteRanges:
     def _look(self, answer: Answer) -> None:
         if answer.stated.get("size") is not None:
             self._check(answer.stated)
+
+    def _changed(self, what: str) -> SourceChanged:
+        return source_changed(self.url, what)
 
     def _check(self, stated: Mapping[str, Any]) -> None:
         if self._expected is not None and stated.get("size") is not None:

@@ -19,7 +19,8 @@ def check_unchanged(
     copy of an object has the content of the original, but not its time.
     """
     if expected.nbytes != found.nbytes:
-        raise _changed(url, since, f"it has {found.nbytes} bytes, and had {expected.nbytes}", remedy)
+        what = f"it has {found.nbytes} bytes, and had {expected.nbytes}"
+        raise source_changed(url, what, since=since, remedy=remedy)
     for name, before, now in (
         ("version", expected.version, found.version),
         ("ETag", expected.etag, found.etag),
@@ -27,9 +28,10 @@ def check_unchanged(
     ):
         if before is not None and now is not None:
             if before != now:
-                raise _changed(url, since, f"its {name} is {now}, and was {before}", remedy)
+                raise source_changed(url, f"its {name} is {now}, and was {before}", since=since, remedy=remedy)
             return
 
 
-def _changed(url: str, since: str, what: str, remedy: str) -> SourceChanged:
+def source_changed(url: str, what: str, *, since: str = "it was translated", remedy: str = _REMEDY) -> SourceChanged:
+    """Return the error that says what is different; `url` is safe to show."""
     return SourceChanged(f"{url}: the file has changed since {since}: {what}", remedy=remedy)

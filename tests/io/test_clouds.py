@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ import xarray
 from h5zarr.errors import SourceChanged, SourceError, SourceGone
 from h5zarr.io import fetch
 from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.ranges import open_ranges, read_one
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
 from h5zarr.translating import translate
@@ -109,6 +111,85 @@ def test_an_object_that_is_replaced_in_mid_scan_is_noticed(cloud: Cloud, server:
         server.etag, server.headers = '"new"', {"x-goog-generation": "18"}
         with pytest.raises(SourceChanged, match=r"since it was opened: its (ETag|version) is"):
             source.read_many([Span(9000, 8)])
+
+
+def condition(cloud: Cloud, server: RangeServer, number: int) -> str | None:
+    """Return the state that a request asks for; None where that is any."""
+    if cloud.package == "gcsfs":
+        assert "if-match" not in server.counts.headers[number]
+        return dict(parse_qsl(urlsplit(server.counts.urls[number]).query)).get("ifGenerationMatch")
+    return server.counts.headers[number].get("if-match")
+
+
+@every_cloud
+def test_requests_after_the_first_are_for_what_it_told(cloud: Cloud, server: RangeServer) -> None:
+    with open_source(cloud.url, cloud.options(server), SMALL) as source:
+        source.read_many([Span(9000, 8)])
+        source.read_many([Span(7000, 8)])
+    assert [condition(cloud, server, number) for number in range(3)] == [None] + 2 * [cloud.version or ETAG]
+    reader = open_ranges(cloud.url, cloud.options(server), expected=source.identity)
+    assert len(read_one(reader, Span(9000, 8))) == 8
+    assert condition(cloud, server, 3) == (cloud.version or ETAG)
+    assert len(server.counts.urls) == 4
+
+
+@every_cloud
+def test_an_object_that_was_replaced_is_refused_once_and_not_sent(cloud: Cloud, server: RangeServer) -> None:
+    with open_source(cloud.url, cloud.options(server), SMALL) as source:
+        server.etag, server.headers = '"new"', {"x-goog-generation": "18"}
+        with pytest.raises(SourceChanged, match=r"since it was opened: its (ETag|version) is no longer") as caught:
+            source.read_many([Span(9000, 8)])
+        assert caught.value.__context__ is None
+        assert (source.log.requests, source.log.nbytes) == (2, 512)
+    reader = open_ranges(cloud.url, cloud.options(server), expected=source.identity)
+    with pytest.raises(SourceChanged, match=r"since it was translated: its (ETag|version) is no longer"):
+        read_one(reader, Span(9000, 8))
+    assert len(server.counts.urls) == 3
+
+
+@every_cloud
+def test_an_object_store_that_takes_no_notice_is_noticed_by_its_answers(cloud: Cloud, server: RangeServer) -> None:
+    server.faults = Faults(ignore_condition=True)
+    with open_source(cloud.url, cloud.options(server), SMALL) as source:
+        server.etag, server.headers = '"new"', {"x-goog-generation": "18"}
+        with pytest.raises(SourceChanged, match=r"since it was opened: its (ETag|version) is (18|\"new\")"):
+            source.read_many([Span(9000, 8)])
+
+
+@every_cloud
+def test_a_weak_etag_is_no_condition(cloud: Cloud, server: RangeServer) -> None:
+    server.etag, server.headers = 'W/"1"', {}
+    with open_source(cloud.url, cloud.options(server), SMALL) as source:
+        source.read_many([Span(9000, 8)])
+    assert [condition(cloud, server, number) for number in range(2)] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("cloud", "query", "asked"),
+    [(AMAZON, "?versionId=v7", ETAG), (GOOGLE, "?generation=17", None), (AZURE, "?versionid=v7", None)],
+)
+def test_of_a_version_that_the_url_chooses(cloud: Cloud, query: str, asked: str | None, server: RangeServer) -> None:
+    """Only S3 has one that can be replaced: "null", of a bucket that keeps no versions any more."""
+    with open_source(cloud.url + query, cloud.options(server), SMALL) as source:
+        source.read_many([Span(9000, 8)])
+    assert [condition(cloud, server, number) for number in range(2)] == [None, asked]
+    assert all("=17" in url or "=v7" in url for url in server.counts.urls)
+
+
+def test_what_is_no_version_does_not_hide_another_etag(server: RangeServer) -> None:
+    """All objects of S3 that came while a bucket kept no versions have the version "null", one after the other."""
+    server.faults, server.headers = Faults(ignore_condition=True), {"x-amz-version-id": "null"}
+    with open_source(AMAZON.url, AMAZON.options(server), SMALL) as source:
+        server.etag = '"new"'
+        with pytest.raises(SourceChanged, match='its ETag is "new"'):
+            source.read_many([Span(9000, 8)])
+
+
+def test_a_condition_of_the_user_for_objects_stays_theirs(server: RangeServer) -> None:
+    options = {**AMAZON.options(server), "s3_additional_kwargs": {"IfMatch": "*"}}
+    with open_source(AMAZON.url, options, SMALL) as source:
+        source.read_many([Span(9000, 8)])
+    assert [condition(AMAZON, server, number) for number in range(2)] == ["*", "*"]
 
 
 @every_cloud

@@ -245,7 +245,7 @@ def test_a_file_that_is_replaced_in_mid_scan_is_not_mixed(serve: Any, body: byte
     with open_source(server.url("/file.h5"), policy=EXACT) as source:
         source.read_many([Span(0, 8)])
         server.etag = '"new"'
-        with pytest.raises(SourceChanged, match=r'has changed since it was opened: its ETag is "new"') as caught:
+        with pytest.raises(SourceChanged, match=r"has changed since it was opened: its ETag is no longer") as caught:
             source.read_many([Span(1000, 100)])
         assert "again" in caught.value.remedy
 

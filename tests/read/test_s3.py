@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from h5zarr.io.source import open_source
 from h5zarr.io.span import Span
 from h5zarr.store import open_store
 from h5zarr.translating import translate
+from tests.io.policies import EXACT
 from tests.s3 import s3_server
 
 s3fs = pytest.importorskip("s3fs")
@@ -66,16 +68,31 @@ def test_an_object_that_was_replaced_is_noticed(bucket: Any, options: dict[str, 
     size = bucket.info(URL)["size"]
     bucket.pipe_file(URL, bytes(size))
     store = open_store(tmp_path / "refs.json", storage_options=options)
-    with pytest.raises(SourceChanged, match="ETag"):
+    with pytest.raises(SourceChanged, match="since it was translated: its ETag is no longer"):
         zarr.open_group(store, mode="r")["v"][0]
 
 
 def test_a_scan_notices_that_an_object_was_replaced(bucket: Any, options: dict[str, Any]) -> None:
-    with open_source(URL, options) as source:
+    with open_source(URL, options, EXACT) as source:
         source.read_many([Span(0, 8)])
         bucket.pipe_file(URL, bytes(source.nbytes))
-        with pytest.raises(SourceChanged, match="since it was opened: its ETag"):
+        with pytest.raises(SourceChanged, match="since it was opened: its ETag is no longer"):
             source.read_many([Span(source.nbytes - 10, 10)])
+        assert (source.log.requests, source.log.nbytes) == (2, 8)
+
+
+def test_a_new_version_of_an_object_is_an_error_too(options: dict[str, Any]) -> None:
+    filesystem = s3fs.S3FileSystem(**options)
+    filesystem.mkdir("versions")
+    keeping = {"Status": "Enabled"}
+    filesystem.call_s3("put_bucket_versioning", Bucket="versions", VersioningConfiguration=keeping)
+    filesystem.pipe_file("s3://versions/file.h5", bytes(5000))
+    with open_source("s3://versions/file.h5", options, replace(EXACT, first_read_nbytes=512)) as source:
+        assert source.identity.version is not None
+        filesystem.pipe_file("s3://versions/file.h5", bytes([1]) * 5000)
+        with pytest.raises(SourceChanged, match="since it was opened: its ETag is no longer"):
+            source.read_many([Span(1000, 10)])
+        assert (source.log.requests, source.log.nbytes) == (2, 512)
 
 
 def test_a_missing_object_and_wrong_options_say_what_to_check(options: dict[str, Any]) -> None:
