@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from itertools import accumulate
+from itertools import chain
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from h5zarr.errors import H5ZarrError
@@ -176,18 +176,22 @@ def _join(requests: list[Sequence[Span]], hints: Hints, is_stuck: bool) -> Seque
     """Return several requests as one. One that is alone is passed on as it is: a column is answered as one."""
     if len(requests) == 1 and not hints:
         return requests[0]
-    return Joint((span for wanted in requests for span in wanted), hints, is_stuck=is_stuck)
+    return Joint(chain.from_iterable(requests), hints, is_stuck=is_stuck)
 
 
 def _share(buffers: Sequence[memoryview], requests: list[Sequence[Span]]) -> list[Sequence[memoryview] | None]:
     """Return the answers to each of the requests that were joined; None where somebody cannot yet go on."""
     if len(requests) == 1:
         return [buffers]
-    ends = list(accumulate(map(len, requests)))
-    shares = [buffers[end - len(wanted) : end] for wanted, end in zip(requests, ends, strict=True)]
+    shares: list[Sequence[memoryview] | None] = []
+    start = 0
+    for wanted in requests:
+        end = start + len(wanted)
+        shares.append(buffers[start:end])
+        start = end
     if not isinstance(buffers, Partial):
-        return cast("list[Sequence[memoryview] | None]", shares)
-    return [_partial_share(share, wanted) for share, wanted in zip(shares, requests, strict=True)]
+        return shares
+    return [_partial_share(share or (), wanted) for share, wanted in zip(shares, requests, strict=True)]
 
 
 def _partial_share(share: Sequence[memoryview], wanted: Sequence[Span]) -> Sequence[memoryview] | None:

@@ -119,8 +119,9 @@ class HeapBlocks:
         self._heap = heap
         self._blocks = blocks
         self._starts = [block.heap_address for block, _ in blocks]
-        self._length_at = 1 + heap.offset_width
-        self._id_end = self._length_at + heap.length_width
+        self._id_end = 1 + heap.offset_width + heap.length_width
+        self._offset_nbits = 8 * heap.offset_width
+        self._offset_mask = (1 << self._offset_nbits) - 1
 
     def read(self, ids: Sequence[bytes]) -> Step[list[bytes]]:
         """Return the objects that `ids` name; only huge ones ask for more bytes."""
@@ -140,9 +141,8 @@ class HeapBlocks:
             return self._tiny(heap_id)
         if kind != _MANAGED:
             raise MalformedFile(f"fractal heap ID has unknown type {kind}", at=self._heap.address)
-        position = int.from_bytes(heap_id[1 : self._length_at], "little")
-        nbytes = int.from_bytes(heap_id[self._length_at : self._id_end], "little")
-        return self._managed(position, nbytes)
+        both = int.from_bytes(heap_id[1 : self._id_end], "little")
+        return self._managed(both & self._offset_mask, both >> self._offset_nbits)
 
     def _tiny(self, heap_id: bytes) -> bytes:
         """Return an object that its ID holds itself; long IDs have a longer length."""
