@@ -7,7 +7,7 @@ from math import prod
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.btree1 import NodeType, Shape, read_leaf_entries
 from h5zarr.hdf5.chunks.btree1_keys import KeyCheck
-from h5zarr.hdf5.chunks.btree1_leaf import decode_leaf
+from h5zarr.hdf5.chunks.btree1_small import SmallTree
 from h5zarr.hdf5.chunks.table import ChunkGrid, allocate_table
 from h5zarr.hdf5.columns import address_column, stored_column, uint_column
 from h5zarr.hdf5.model import ChunkTable
@@ -26,8 +26,9 @@ def read_btree1(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]
     element_nbytes = max(1, grid.chunk_nbytes // prod(grid.chunk_shape))
     units = (*grid.chunk_shape, element_nbytes)
     (root,) = yield [sizes.span(address, shape.node_nbytes, "B-tree node")]
-    if root[5] == 0 and sizes.offset_nbytes == 8 and sizes.base == 0:
-        return decode_leaf(root, grid, shape, units, address)
+    small = SmallTree(grid, shape, units)
+    if small.is_root(root):
+        return (yield from small.read(root, address))
     entries = yield from read_leaf_entries(address, shape, KeyCheck(units), root)
     table = allocate_table(entries.count, grid.rank)
     filled = 0

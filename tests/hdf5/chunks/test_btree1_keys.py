@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import h5zarr
+from h5zarr.hdf5.chunks import btree1_small
 from h5zarr.hdf5.model import ChunkedLayout, Dataset
 from tests.fuzz.mutating import correct_checksums
 from tests.fuzz.seeds import map_hdf5
@@ -17,8 +18,11 @@ from tests.fuzz.seeds import map_hdf5
 COUNT = 200  # of chunks: two levels of nodes of up to 64
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
+@pytest.fixture(params=["node by node", "level by level"])
+def path(tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the path of a file that is read in each of the two ways."""
+    if request.param == "level by level":
+        monkeypatch.setattr(btree1_small, "MOST_LEAVES", 0)
     path = tmp_path / "tree.h5"
     with h5py.File(path, "w", libver="earliest") as file:
         file.create_dataset("x", data=np.arange(2 * COUNT), chunks=(2,), maxshape=(None,))
