@@ -15,8 +15,9 @@ import pytest
 import h5zarr
 from h5zarr.cli.index import EXAMPLES
 from h5zarr.indexing.catalog import CATALOG
-from h5zarr.indexing.rows import Row
-from h5zarr.indexing.table import SCHEMA
+from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.table import SCHEMA, encode_table, make_table
+from h5zarr.io.source import Identity
 from tests.indexing.jobs import SAMPLES, rows_of, served
 from tests.servers import RangeServer
 
@@ -206,6 +207,24 @@ def test_the_query_that_the_help_shows_finds_what_failed(catalog: str) -> None:
     (statement,) = (line.strip() for line in EXAMPLES.splitlines() if line.strip().startswith("SELECT "))
     expected = by_hand(lambda rows: [(row.source, row.reason) for row in rows if row.status == "failed"])(catalog)
     assert sorted(in_duckdb(statement.replace("refs/_h5zarr/catalog.parquet", "{catalog}"))(catalog)) == expected
+
+
+@pytest.mark.parametrize("name", ["nbytes", "etag", "mtime", "version"])
+def test_nulls_are_found_beside_values_that_are_all_the_same(name: str, tmp_path: Path) -> None:
+    identity = Identity(nbytes=12, etag='"a"', mtime="2026", version="1")
+    about: dict[str, Any] = {"found_by": "", "settings": "", "status": Status.INDEXED, "time": BEGAN}
+    rows = [
+        Row(source=str(number), identity=identity if number % 2 else None, output=f"{number}.json", **about)
+        for number in range(6)
+    ]
+    path = str(tmp_path / "catalog.parquet")
+    Path(path).write_bytes(encode_table(make_table(rows)))
+    asked = {
+        "duckdb": in_duckdb(f"SELECT source FROM '{{catalog}}' WHERE {name} IS NULL ORDER BY source"),
+        "polars": in_polars(lambda some: some.filter(polars.col(name).is_null()).select("source").sort("source")),
+        "pandas": in_pandas(lambda some: some[some[name].isna()][["source"]]),
+    }
+    assert {tool: ask(path) for tool, ask in asked.items()} == {tool: [("0",), ("2",), ("4",)] for tool in asked}
 
 
 def test_types_are_those_of_duckdb(catalog: str) -> None:
