@@ -1,6 +1,6 @@
 """The loop that users of kerchunk write: one file after the other, in one process or in several.
 
-    python benchmarks/kerchunk_loop.py LIST OUT PROCESSES
+    python benchmarks/kerchunk_loop.py LIST PROCESSES OUT
 
 LIST has a URL on each line. It prints the seconds to the last output. The first file is done once before the clock
 starts, so that what is imported and looked up with it does not count.
@@ -33,7 +33,7 @@ def prepare(url: str, out: str) -> None:
 
 
 def main() -> None:
-    names, out, count = Path(sys.argv[1]).read_text().split(), Path(sys.argv[2]), int(sys.argv[3])
+    names, out, count = Path(sys.argv[1]).read_text().split(), Path(sys.argv[3]), int(sys.argv[2])
     out.mkdir(parents=True, exist_ok=True)
     work = [(url, str(out / f"{url.rpartition('/')[2]}.json")) for url in names]
     if count == 1:

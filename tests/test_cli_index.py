@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shutil
 import sys
@@ -211,6 +212,106 @@ def test_a_job_that_finds_another_at_work_leaves_the_metrics_to_that(data: Path,
     with Lease(Place(out)):
         assert main(["index", str(data), str(out), "--metrics", str(metrics)]) == 2
     assert not metrics.exists()
+
+
+CANNOT_RUN = {
+    "no sources": (["{data}/*.zip", "{out}"], "{data}/*.zip: no file was found"),
+    "no directory": (["{data}/none", "{out}"], "{data}/none: there is no such file or directory"),
+    "no list": (["--files-from", "{data}/none.txt", "{out}"], "{data}/none.txt: No such file or directory"),
+    "no output": (["{data}", "nonsense://x"], "nonsense://x: "),
+    "no names": (["{data}", "{out}", "--name", "all"], "--name: "),
+    "no cluster": (["{data}", "{out}", "--dask", "tcp://host:port"], "{out}: no Dask scheduler answers at tcp://"),
+}
+
+
+@pytest.mark.parametrize(("words", "why"), CANNOT_RUN.values(), ids=CANNOT_RUN)
+def test_a_job_that_cannot_run_says_why_in_its_report(
+    words: list[str], why: str, data: Path, out: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "run.json"
+    assert main(["index", str(data), str(out), "--report", str(report)]) == 0
+    before = json.loads(report.read_text())
+    assert (before["exit_code"], before["message"], before["remedy"]) == (0, None, None)
+    words = [word.format(data=data, out=out) for word in words]
+    capfd.readouterr()
+    assert main(["index", *words, "--report", str(report)]) == 2
+    said = capfd.readouterr().err.splitlines()
+    after = json.loads(report.read_text())
+    assert list(after) == list(before)  # a machine finds the same names in both
+    assert (after["exit_code"], after["ended"]) == (2, "could not run")
+    assert after["message"].startswith(why.format(data=data, out=out))
+    assert [line.strip() for line in said] == [f"h5zarr: {after['message']}", *filter(None, [after["remedy"]])]
+    for name, value in before.items():
+        if isinstance(value, list):
+            assert after[name] == []
+        elif isinstance(value, int) and name != "exit_code":
+            assert after[name] is None, name  # what was never counted is not told as none
+    assert not list(tmp_path.glob(".h5zarr-*"))
+
+
+def test_a_report_has_the_exit_code(data: Path, out: Path, tmp_path: Path) -> None:
+    report = tmp_path / "run.json"
+    (data / "broken.nc").write_bytes(b"no")
+    assert main(["index", str(data), str(out), "--report", str(report)]) == 1
+    told = json.loads(report.read_text())
+    assert (told["exit_code"], told["ended"], told["message"]) == (1, "finished", None)
+
+
+def test_a_job_that_finds_another_at_work_says_so_in_its_report(data: Path, out: Path, tmp_path: Path) -> None:
+    report = tmp_path / "run.json"
+    with Lease(Place(out)):
+        assert main(["index", str(data), str(out), "--report", str(report)]) == 2
+    told = json.loads(report.read_text())
+    assert (told["exit_code"], told["ended"], told["indexed"]) == (2, "could not run", None)
+    assert "another run" in told["message"]
+
+
+def test_a_job_that_lost_its_workers_does_not_claim_that_it_did_nothing(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    report, closed = tmp_path / "run.json", ThreadPoolExecutor(1)
+    closed.shutdown()
+    monkeypatch.setattr(running, "LocalWorkers", lambda count: ExecutorWorkers(closed, count))
+    assert main(["index", str(data), str(out), "--report", str(report)]) == 2
+    told = json.loads(report.read_text())
+    assert (told["exit_code"], told["indexed"], told["failures"]) == (2, None, [])
+    assert "executor" in told["message"]
+
+
+def test_a_name_whose_bytes_are_no_text_is_told_in_the_report(out: Path, tmp_path: Path) -> None:
+    report = tmp_path / "run.json"
+    assert main(["index", os.fsdecode(b"/none/\xff.nc"), str(out), "--report", str(report)]) == 2
+    message = json.loads(report.read_text())["message"]
+    assert message.encode()  # which a lone surrogate is not
+    assert "/none/\\udcff.nc" in message
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["{data}", "nonsense://user:hunter2@place/refs?token=hunter2"],
+        ["nonsense://user:hunter2@place/*.nc", "{out}"],
+        ["https://user:hunter2@localhost:1/a.nc?X-Amz-Signature=hunter2", "{out}"],
+        ["--files-from", "https://user:hunter2@place/list.txt?sig=hunter2", "{out}"],
+        ["{data}", "{out}", "--dask", "tcp://user:hunter2@host:port"],
+        ["{data}/*.zip", "{out}", "--storage-option", "password=hunter2", "--output-option", "key=hunter2"],
+    ],
+)
+def test_secrets_are_in_no_report_of_a_job_that_cannot_run(
+    words: list[str], data: Path, out: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "run.json"
+    words = [word.format(data=data, out=out) for word in words]
+    assert main(["index", *words, "--policy", "attempts=1", "--report", str(report)]) == 2
+    assert json.loads(report.read_text())["exit_code"] == 2
+    assert "hunter2" not in report.read_text()
+    assert "hunter2" not in "".join(capfd.readouterr())
+
+
+def test_a_command_that_lacks_a_place_writes_no_report(data: Path, tmp_path: Path) -> None:
+    before = (data / "ocean.nc").read_bytes()
+    assert main(["index", "--report", str(data / "ocean.nc"), str(tmp_path / "refs")]) == 2  # the FILE was forgotten
+    assert (data / "ocean.nc").read_bytes() == before
 
 
 def test_secrets_of_the_output_are_in_no_label(data: Path, tmp_path: Path) -> None:

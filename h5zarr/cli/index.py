@@ -19,7 +19,6 @@ from h5zarr.cli.common import (
     add_allow,
     add_limits,
     add_storage_options,
-    complain,
     positive,
     source_limits,
     source_options,
@@ -160,8 +159,10 @@ def index(arguments: argparse.Namespace) -> int:
     from h5zarr.errors import H5ZarrError
     from h5zarr.indexing.lease import LeaseHeld
     from h5zarr.indexing.naming import UnclearTemplate, check_template
-    from h5zarr.indexing.report import COULD_NOT_RUN, IndexReport
+    from h5zarr.indexing.report import IndexReport
+    from h5zarr.inspect.escape import readable
 
+    # No report then: what --report has taken for its FILE may be the missing one, and a source.
     if len(arguments.places) != (2 if arguments.files_from is None else 1):
         tell(["h5zarr: give SOURCES and OUT, or --files-from FILE and OUT", "  h5zarr index --help shows examples."])
         return NOTHING
@@ -173,28 +174,36 @@ def index(arguments: argparse.Namespace) -> int:
         with _stopping() as stop:
             report = _run(arguments, stop)
     except (H5ZarrError, UnclearTemplate, ImportError) as error:
-        if not isinstance(error, LeaseHeld):  # of which the other run will tell
-            _write_metrics(arguments, report.end(COULD_NOT_RUN))
-        return _complain(arguments, error)
-    write_report(arguments, report.to_json())
+        message, remedy = _explain(arguments, error)
+        tell([f"h5zarr: {readable(message)}", *([f"  {readable(remedy)}"] if remedy else [])])
+        report.could_not_run(message, remedy)
+        if not isinstance(error, LeaseHeld):  # the figures are those of the index, of which the other run will tell
+            _write_metrics(arguments, report)
+        return _write_report(arguments, report, NOTHING)
     _write_metrics(arguments, report)
     if stop.number:
-        return 128 + stop.number
-    return DONE if report.is_good else DONE_WITH_PROBLEMS
+        return _write_report(arguments, report, 128 + stop.number)
+    return _write_report(arguments, report, DONE if report.is_good else DONE_WITH_PROBLEMS)
 
 
-def _complain(arguments: argparse.Namespace, error: Exception) -> int:
-    """Say why the job could not run, and return the exit code for that."""
+def _explain(arguments: argparse.Namespace, error: Exception) -> tuple[str, str]:
+    """Return why the job could not run and what to do, without what may be secret in a URL."""
     from h5zarr.errors import H5ZarrError, SourceError
+    from h5zarr.io.url import display_url
 
     if isinstance(error, ImportError):
-        return complain(arguments.out, f"a package is missing: {error.name}", 'pip install "h5zarr[index]"')
-    if isinstance(error, H5ZarrError):
-        is_source = isinstance(error, SourceError)
-        place = (arguments.sources or arguments.files_from) if is_source else arguments.out
-        return complain(place, str(error), error.remedy)
-    tell([f"h5zarr: --name: {error}"])
-    return NOTHING
+        return f"{display_url(arguments.out)}: a package is missing: {error.name}", 'pip install "h5zarr[index]"'
+    if not isinstance(error, H5ZarrError):
+        return f"--name: {error}", ""
+    is_source = isinstance(error, SourceError)
+    shown = display_url((arguments.sources or arguments.files_from) if is_source else arguments.out)
+    return f"{shown}: {str(error).removeprefix(f'{shown}:').strip()}", error.remedy
+
+
+def _write_report(arguments: argparse.Namespace, report: IndexReport, exit_code: int) -> int:
+    """Write what happened, where that is asked for, and return the exit code."""
+    write_report(arguments, {"exit_code": exit_code, **report.to_json()})
+    return exit_code
 
 
 def _write_metrics(arguments: argparse.Namespace, report: IndexReport) -> None:
@@ -238,6 +247,7 @@ def _sources(arguments: argparse.Namespace) -> tuple[str | list[str], str]:
     """Return what to index, and what that is called."""
     from h5zarr.errors import SourceGone
     from h5zarr.indexing.listing import read_names
+    from h5zarr.io.url import display_url
 
     if arguments.files_from is None:
         return arguments.sources, ""
@@ -248,7 +258,7 @@ def _sources(arguments: argparse.Namespace) -> tuple[str | list[str], str]:
         with open(name, encoding="utf-8", errors="surrogateescape") as file:
             return read_names(file), f"--files-from {name}"
     except OSError as error:
-        raise SourceGone(f"{name}: {error.strerror}", remedy="Check --files-from.") from None
+        raise SourceGone(f"{display_url(name)}: {error.strerror}", remedy="Check --files-from.") from None
 
 
 def _options(arguments: argparse.Namespace) -> Options:
@@ -282,11 +292,12 @@ def _executor(arguments: argparse.Namespace) -> Iterator[Any]:
     from distributed import Client
 
     from h5zarr.errors import H5ZarrError
+    from h5zarr.io.url import display_url
 
     try:
         client: Any = Client(arguments.dask, timeout=10)  # type: ignore[no-untyped-call, unused-ignore]
     except (OSError, TimeoutError, ValueError) as error:
-        what = f"no Dask scheduler answers at {arguments.dask} ({type(error).__name__})"
+        what = f"no Dask scheduler answers at {display_url(arguments.dask)} ({type(error).__name__})"
         raise H5ZarrError(what, remedy="Check the address, such as tcp://scheduler:8786.") from None
     with client:
         yield client

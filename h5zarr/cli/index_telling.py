@@ -84,7 +84,7 @@ class Teller:
         """Tell what it came to."""
         if self._as_json:
             told = report.to_json()
-            for name in ("failures", "given_up_on", "vanished_sources", "slowest", "version"):
+            for name in ("failures", "given_up_on", "vanished_sources", "slowest", "version", "message", "remedy"):
                 told.pop(name)
             self._log("ended", how=told.pop("ended"), **told)
         elif not self._quiet:

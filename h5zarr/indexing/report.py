@@ -19,10 +19,15 @@ _SLOWEST = 10
 
 @dataclass(slots=True)
 class IndexReport:
-    """Counts, failures, and what it took. `ended` says how: finished, planned, stopped, could not run, ..."""
+    """Counts, failures, and what it took. `ended` says how: finished, planned, stopped, could not run, ...
+
+    `message` and `remedy` are those of a job that could not run.
+    """
 
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     ended: str = ""
+    message: str = ""
+    remedy: str = ""
     seconds: float = 0.0
     listed_count: int = 0
     new_count: int = 0
@@ -45,6 +50,10 @@ class IndexReport:
     @property
     def failed_count(self) -> int:
         return len(self.failed)
+
+    @property
+    def has_run(self) -> bool:
+        return self.ended != COULD_NOT_RUN
 
     @property
     def is_good(self) -> bool:
@@ -80,18 +89,31 @@ class IndexReport:
         self.seconds = time.perf_counter() - self._started
         return self
 
+    def could_not_run(self, message: str, remedy: str) -> IndexReport:
+        """Return this report, closed, of a job that could not run, and why."""
+        self.message, self.remedy = writable(message), writable(remedy)
+        return self.end(COULD_NOT_RUN)
+
     def to_json(self) -> dict[str, Any]:
-        """Return the report for machines."""
-        return {
-            "version": __version__,
-            "began": self.began.isoformat(),
-            "ended": self.ended,
-            "seconds": round(self.seconds, 3),
+        """Return the report for machines, which always has the same names.
+
+        Of a job that could not run the counts are null: it may have been lost in the middle, and zero would be wrong.
+        """
+        numbers: dict[str, int | None] = {
             **self.counts(),
             "arrays": self.arrays,
             "chunks": self.chunks,
             "requests": self.requests,
             "bytes_read": self.bytes_read,
+        }
+        return {
+            "version": __version__,
+            "began": self.began.isoformat(),
+            "ended": self.ended,
+            "message": self.message or None,
+            "remedy": self.remedy or None,
+            "seconds": round(self.seconds, 3),
+            **(numbers if self.has_run else dict.fromkeys(numbers)),
             "failures": [_describe(row) for row in self.failed],
             "given_up_on": [_describe(row) for row in self.given_up],
             "vanished_sources": self.vanished,
@@ -124,8 +146,7 @@ class IndexReport:
 
     def _metric_lines(self, index: str) -> Iterator[str]:
         labels = {"index": index} if index else {}
-        has_run = self.ended != COULD_NOT_RUN
-        if has_run:
+        if self.has_run:
             yield from _metric("h5zarr_index_sources", "Sources of the last run, by what became of them")
             for name, count in self.counts().items():
                 yield _sample("h5zarr_index_sources", labels | {"state": name}, count)
@@ -134,7 +155,7 @@ class IndexReport:
             ("read_bytes", "Bytes that the last run read", self.bytes_read),
             ("chunks", "Chunks of the sources that the last run indexed", self.chunks),
             ("duration_seconds", "How long the last run took", round(self.seconds, 3)),
-            ("has_run", "0 if the job could not run at all", int(has_run)),
+            ("has_run", "0 if the job could not run at all", int(self.has_run)),
             ("success", "1 if all that was listed is indexed", int(self.is_good)),
             ("end_timestamp_seconds", "When the last run ended", round(self.began.timestamp() + self.seconds, 3)),
         ):

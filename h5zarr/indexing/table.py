@@ -49,6 +49,7 @@ SCHEMA = pa.schema(
     ]
 )
 _BATCH_ROWS = 10_000
+_GROUP_ROWS = 2_000  # what is encoded at a time takes several times the memory of the rows
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _UNKNOWN = {"found_by": "", "output": "", "settings": "", "time": _EPOCH}
 _STATUSES = frozenset(Status)
@@ -127,9 +128,13 @@ def _are_there(values: Sequence[object]) -> Any:
 
 
 def encode_table(table: Any) -> bytes:
-    """Return a table as a file."""
+    """Return a table as a file.
+
+    All columns have dictionaries, also where no two rows are equal: DuckDB 2.0 takes all rows for null of a column that
+    has none, some nulls, and else one value.
+    """
     sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
+    pq.write_table(table, sink, compression="zstd", row_group_size=_GROUP_ROWS)
     return sink.getvalue()
 
 
