@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.chunks import table as table_module
 from h5zarr.hdf5.chunks.grid_numbers import grid_indexes
 from h5zarr.hdf5.chunks.table import ChunkGrid, empty_table, finish_table
 from h5zarr.hdf5.model import ChunkTable
@@ -157,3 +160,40 @@ def test_the_unlimited_axis_counts_as_the_first(max_shape: tuple[int | None, ...
 def test_a_limit_of_zero_and_a_limit_beyond_64_bits_do_no_harm() -> None:
     assert places([], grid((0, 1), (1, 1), (0, 5))) == []
     assert places([7], grid((1, 1), (1, 1), (5, 1 << 64))) == [[0, 7]]
+
+
+# --- few chunks are looked at in Python, many by numpy
+
+
+@st.composite
+def small_tables(draw: st.DrawFn) -> list[tuple[tuple[int, ...], int, int]]:
+    """Rows that are as they should be, more or less: one of them may be changed, and all may be out of order."""
+    places = draw(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 2)), unique=True, max_size=6))
+    rows = [(place, 0x200 + 0x40 * number, 16) for number, place in enumerate(sorted(places))]
+    if rows and draw(st.booleans()):
+        number = draw(st.integers(0, len(rows) - 1))
+        place = draw(st.tuples(st.integers(-1, 3), st.integers(-1, 3)))
+        address = draw(st.sampled_from([-1, 0, 0xFF, 0x100, 0xFF0, 0xFF1, 1 << 62]))
+        rows[number] = (place, address, draw(st.sampled_from([-1, 0, 15, 16, 17, 1 << 62])))
+    return draw(st.permutations(rows)) if draw(st.booleans()) else rows
+
+
+def finished(rows: list[tuple[tuple[int, ...], int, int]], chunks: ChunkGrid, few: int, *, is_searched: bool) -> object:
+    """Return what becomes of a table where up to `few` rows are few; of one that is refused, why."""
+    made = table(*rows) if rows else empty_table(2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_module, "_FEW", few)
+        try:
+            found = finish_table(made, chunks, SIZES, is_searched=is_searched)
+        except MalformedFile as error:
+            return str(error)
+    return [column.tolist() for column in (found.index, found.address, found.nbytes, found.filter_mask)]
+
+
+@given(small_tables(), st.sampled_from([0, 2]), st.booleans(), st.booleans())
+def test_few_chunks_are_finished_as_many_are(
+    rows: list[tuple[tuple[int, ...], int, int]], filter_count: int, edges: bool, is_searched: bool
+) -> None:
+    chunks = grid((6, 10), (3, 4), filter_count=filter_count, edge_chunks_unfiltered=edges)
+    in_python, by_numpy = (finished(rows, chunks, few, is_searched=is_searched) for few in (16, -1))
+    assert in_python == by_numpy
