@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 import zipfile
@@ -23,7 +21,6 @@ from h5zarr.io.held_ranges import HeldRanges
 from h5zarr.io.ranges import RangeReader, open_ranges, read_one
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
-from tests.collections_of_files import PROJECT
 from tests.servers import Faults, is_closed_soon
 
 SPANS = [(5 * MIB, 100), (10, 20), (3 * MIB, 3 * MIB), (7, 0), (10, 20), (8 * MIB - 1, 1), (15, 100)]
@@ -221,40 +218,16 @@ def test_no_memory_is_taken_for_bytes_that_no_file_has(serve: Any, body: bytes) 
         read(reader, [(0, 1 << 60)])
 
 
-INTERRUPTED = """
-import sys, time
-import numpy as np
-from h5zarr.io.fetch_policy import FetchPolicy
-from h5zarr.io.ranges import open_ranges
-
-reader = open_ranges(sys.argv[1], policy=FetchPolicy(latency_seconds=0, concurrency=1))
-address = np.arange(800) * 10_000
-reader.read(address[:1], np.full(1, 10), lambda numbers, buffers: print("begun", flush=True))
-try:
-    reader.read(address, np.full(800, 10), lambda numbers, buffers: None)
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-time.sleep(60)
-"""
-
-
 def test_no_more_is_fetched_after_an_interrupt(serve: Any, body: bytes) -> None:
-    """In a process of its own, as people interrupt one: what others have made of signals in this one does not count."""
     server = serve(body, latency=0.05)
-    command = [sys.executable, "-c", INTERRUPTED, server.url("/file.h5")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=PROJECT) as process:
-        assert process.stdout is not None
-        try:
-            assert process.stdout.readline() == "begun\n"
-            time.sleep(0.3)
-            process.send_signal(signal.SIGINT)
-            assert process.stdout.readline() == "interrupted\n"
-            time.sleep(0.2)
-            asked = len(server.counts.gets)
-            time.sleep(0.3)
-            assert 1 < len(server.counts.gets) == asked < 100
-        finally:
-            process.kill()
+    policy = FetchPolicy(latency_seconds=0, concurrency=1)
+    threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        read(open_ranges(server.url("/file.h5"), policy=policy), [(n * 10_000, 10) for n in range(800)])
+    time.sleep(0.2)
+    asked = len(server.counts.gets)
+    time.sleep(0.3)
+    assert len(server.counts.gets) == asked < 100
 
 
 def test_the_pieces_of_a_large_chunk_end_with_the_first_that_fails(serve: Any, body: bytes) -> None:
