@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from typing import Any
 
@@ -10,6 +11,10 @@ from hypothesis import settings
 # Tests are timed as a whole, not example by example: a busy machine would fail them.
 settings.register_profile("h5zarr", deadline=None)
 settings.load_profile("h5zarr")
+
+# A shell has SIGINT ignored in what it starts in the background, and so in all that this starts: tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SECTIONS = {
     "hdf5/test_oracle.py": "agreement with h5py",
