@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from h5zarr.indexing.planning import Task
 from h5zarr.indexing.work import Batch, Settings, index_batch
-from h5zarr.processes import Processes, WorkersLost
+from h5zarr.processes import Processes, WorkersLost, keep_to_one_processor, processor_count
 
 _ANEW = "Make a new one, and index again: what was finished is not done twice."
 
@@ -37,8 +37,9 @@ class LocalWorkers:
     """Processes of this machine. They end with this one, however that ends."""
 
     def __init__(self, count: int | None = None) -> None:
-        self.count = count or os.cpu_count() or 1
-        self._processes = Processes(self.count)
+        self.count = count or processor_count()
+        begin = keep_to_one_processor if self.count >= processor_count() else None
+        self._processes = Processes(self.count, begin)
 
     def submit(self, tasks: Sequence[Task], settings: Settings) -> Future[Batch]:
         return self._processes.submit(index_batch, tasks, settings)
