@@ -5,6 +5,9 @@
 It listens on the loopback only, prints its port, and ends when standard input is closed. Every request waits for the
 latency; all responses share a pipe of the bandwidth. `GET /-/counts` tells the counts, `POST /-/reset` clears them, and
 `POST /-/network?latency=S&bandwidth=B` sets both anew; none of these is counted or delayed.
+
+It speaks just enough of HTTP/1.1, by itself: a small answer takes 0.1 ms, where one by a library's server took 0.24.
+Servers of objects are many; whoever asks this one for hundreds of ranges at once should not wait for its processor.
 """
 
 from __future__ import annotations
@@ -13,19 +16,22 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sized
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-
-from aiohttp import web
+from typing import NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
 
 PIECE_NBYTES = 256 * 1024
 MAX_CREDIT_SECONDS = 0.05
+_RANGE = re.compile(rb"\r\nrange: *bytes=(\d*)-(\d*)", re.IGNORECASE)
+_CLOSE = re.compile(rb"\r\nconnection: *close", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -59,6 +65,52 @@ class Pipe:
             await asyncio.sleep(wait)
 
 
+class File(NamedTuple):
+    """A file that is served, which stays open."""
+
+    number: int
+    nbytes: int
+    etag: str
+
+
+class Asked(NamedTuple):
+    """A request: its method and target, and its whole head."""
+
+    method: str
+    target: str
+    head: bytes
+
+
+class Connection(asyncio.Protocol):
+    """A client, who sends one request after the other."""
+
+    def __init__(self, server: RangeServer) -> None:
+        self._server = server
+        self._received = b""
+        self._task: asyncio.Task[None] | None = None
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._task is not None:  # whoever asked may have been stopped
+            self._task.cancel()
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while (end := self._received.find(b"\r\n\r\n")) >= 0:
+            head, self._received = self._received[:end], self._received[end + 4 :]
+            method, target, _ = head.partition(b"\r\n")[0].decode("latin-1").split(" ")
+            self._task = asyncio.create_task(self._answer(Asked(method, target, head)))
+
+    async def _answer(self, asked: Asked) -> None:
+        await self._server.answer(asked, self.transport)
+        if _CLOSE.search(asked.head):
+            self.transport.close()
+
+
 class RangeServer:
     """Serves the files of one directory."""
 
@@ -66,76 +118,86 @@ class RangeServer:
         self._directory = directory
         self._latency = latency
         self._pipe = Pipe(bandwidth)
+        self._files: dict[str, File] = {}
         self.counts = Counts()
 
-    def application(self) -> web.Application:
-        application = web.Application()
-        application.router.add_get("/-/counts", self._tell)
-        application.router.add_post("/-/reset", self._reset)
-        application.router.add_post("/-/network", self._set_network)
-        application.router.add_get("/{name}", self._serve)
-        return application
-
-    async def _tell(self, request: web.Request) -> web.Response:
-        return web.json_response(asdict(self.counts))
-
-    async def _reset(self, request: web.Request) -> web.Response:
-        # What is still under way was asked for by somebody who has been stopped.
-        self.counts = Counts()
-        return web.json_response({})
-
-    async def _set_network(self, request: web.Request) -> web.Response:
-        self._latency = float(request.query["latency"])
-        self._pipe = Pipe(float(request.query["bandwidth"]))
-        return web.json_response({})
-
-    async def _serve(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, asked: Asked, out: asyncio.Transport) -> None:
+        """Answer a request."""
+        if asked.target.startswith("/-/"):
+            out.write(_head("200 OK", body := self._control(asked.target)) + body)
+            return
         counts = self.counts
         counts.requests += 1
-        counts.heads += request.method == "HEAD"
+        counts.heads += asked.method == "HEAD"
         counts.waits += counts.in_flight == 0
         counts.in_flight += 1
         counts.max_in_flight = max(counts.max_in_flight, counts.in_flight)
         try:
             await asyncio.sleep(self._latency)
-            return await self._respond(request)
+            await self._respond(asked, out)
         finally:
             counts.in_flight -= 1
 
-    async def _respond(self, request: web.Request) -> web.StreamResponse:
-        path = self._directory / request.match_info["name"]
-        if not path.is_file():
-            raise web.HTTPNotFound
-        nbytes = path.stat().st_size
-        wanted = range(nbytes)
-        try:
-            wanted = range(nbytes)[request.http_range]
-        except ValueError as error:
-            raise web.HTTPRequestRangeNotSatisfiable from error
-        partial = "Range" in request.headers
-        if partial and not wanted:
-            raise web.HTTPRequestRangeNotSatisfiable(headers={"Content-Range": f"bytes */{nbytes}"})
-        response = web.StreamResponse(status=206 if partial else 200)
-        response.content_length = len(wanted)
-        response.headers["Accept-Ranges"] = "bytes"
-        response.headers["ETag"] = f'"{nbytes:x}-{path.stat().st_mtime_ns:x}"'
-        if partial:
-            response.headers["Content-Range"] = f"bytes {wanted.start}-{wanted.stop - 1}/{nbytes}"
-        with suppress(ConnectionError):  # whoever asked may have been stopped
-            await response.prepare(request)
-            if request.method != "HEAD":
-                await self._send(response, path, wanted)
-            await response.write_eof()
-        return response
+    def _control(self, target: str) -> bytes:
+        url = urlsplit(target)
+        if url.path == "/-/reset":
+            # What is still under way was asked for by somebody who has been stopped.
+            self.counts = Counts()
+        elif url.path == "/-/network":
+            given = parse_qs(url.query)
+            self._latency = float(given["latency"][0])
+            self._pipe = Pipe(float(given["bandwidth"][0]))
+        return json.dumps(asdict(self.counts)).encode()
 
-    async def _send(self, response: web.StreamResponse, path: Path, wanted: range) -> None:
+    def _open(self, target: str) -> File | None:
+        """Return a file of the directory itself; it is looked at once."""
+        if target not in self._files:
+            path = self._directory / Path(unquote(target)).name
+            if not path.is_file():
+                return None
+            number = os.open(path, os.O_RDONLY)
+            stated = os.fstat(number)
+            self._files[target] = File(number, stated.st_size, f'"{stated.st_size:x}-{stated.st_mtime_ns:x}"')
+        return self._files[target]
+
+    async def _respond(self, asked: Asked, out: asyncio.Transport) -> None:
+        if (file := self._open(asked.target)) is None:
+            out.write(_head("404 Not Found"))
+            return
+        headers = f"Accept-Ranges: bytes\r\nETag: {file.etag}\r\n"
+        wanted, status = range(file.nbytes), "200 OK"
+        if found := _RANGE.search(asked.head):
+            wanted, status = _cut(file.nbytes, found[1], found[2]), "206 Partial Content"
+            if not wanted:
+                out.write(_head("416 Range Not Satisfiable", headers=f"Content-Range: bytes */{file.nbytes}\r\n"))
+                return
+            headers += f"Content-Range: bytes {wanted.start}-{wanted.stop - 1}/{file.nbytes}\r\n"
+        before = _head(status, wanted, headers)
+        if asked.method == "HEAD":
+            out.write(before)
+            return
         self._pipe.begin()
-        with path.open("rb", buffering=0) as file:
-            for start in range(wanted.start, wanted.stop, PIECE_NBYTES):
-                piece = os.pread(file.fileno(), min(PIECE_NBYTES, wanted.stop - start), start)
-                await self._pipe.send(len(piece))
-                self.counts.nbytes += len(piece)
-                await response.write(piece)
+        for start in range(wanted.start, wanted.stop, PIECE_NBYTES):
+            piece = os.pread(file.number, min(PIECE_NBYTES, wanted.stop - start), start)
+            await self._pipe.send(len(piece))
+            self.counts.nbytes += len(piece)
+            out.write(before + piece)
+            before = b""
+        if before:  # of an empty file
+            out.write(before)
+
+
+def _cut(nbytes: int, first: bytes, last: bytes) -> range:
+    """Return the part of a file that a header asks for. RFC 9110, 14.1.2."""
+    if not first:
+        return range(nbytes)[-int(last or 0) or nbytes :]
+    return range(nbytes)[int(first) : int(last) + 1 if last else nbytes]
+
+
+def _head(status: str, body: Sized = b"", headers: str = "") -> bytes:
+    """Return the head of an answer with such a body."""
+    about = f"Content-Type: application/octet-stream\r\nContent-Length: {len(body)}\r\n"
+    return f"HTTP/1.1 {status}\r\n{about}{headers}\r\n".encode("latin-1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +236,10 @@ def serving(directory: Path, *, latency: float, bandwidth: float) -> Iterator[Se
 
 async def serve(server: RangeServer, port: int) -> None:
     """Serve until standard input is closed, so that a server never outlives the process that started it."""
-    runner = web.AppRunner(server.application(), access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
-    await site.start()
-    print(runner.addresses[0][1], flush=True)
+    listening = await asyncio.get_running_loop().create_server(lambda: Connection(server), "127.0.0.1", port)
+    print(listening.sockets[0].getsockname()[1], flush=True)
     await asyncio.to_thread(sys.stdin.read)
-    await runner.cleanup()
+    listening.close()
 
 
 def main() -> None:
