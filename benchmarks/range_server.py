@@ -172,19 +172,15 @@ class RangeServer:
                 out.write(_head("416 Range Not Satisfiable", headers=f"Content-Range: bytes */{file.nbytes}\r\n"))
                 return
             headers += f"Content-Range: bytes {wanted.start}-{wanted.stop - 1}/{file.nbytes}\r\n"
-        before = _head(status, wanted, headers)
+        out.write(_head(status, wanted, headers))
         if asked.method == "HEAD":
-            out.write(before)
             return
         self._pipe.begin()
         for start in range(wanted.start, wanted.stop, PIECE_NBYTES):
             piece = os.pread(file.number, min(PIECE_NBYTES, wanted.stop - start), start)
             await self._pipe.send(len(piece))
             self.counts.nbytes += len(piece)
-            out.write(before + piece)
-            before = b""
-        if before:  # of an empty file
-            out.write(before)
+            out.write(piece)
 
 
 def _cut(nbytes: int, first: bytes, last: bytes) -> range:

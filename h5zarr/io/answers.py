@@ -23,13 +23,15 @@ _MOST_UNASKED_NBYTES = 128 << 20  # of a server that sends the whole file instea
 class Answer(NamedTuple):
     """`stated` is what is said of the file, by the names that file systems use in `info`; empty where nothing is.
 
-    `wait_seconds` is how long the answer took to begin, None where only the whole is known; then its body came.
+    `wait_seconds` is how long the answer took to begin, None where only the whole is known. In `rest_seconds` came the
+    last `rest_nbytes` of its body, 0 where that is not known: some is there by the time that its beginning is seen.
     """
 
     body: bytes
     stated: Mapping[str, Any]
     wait_seconds: float | None = None
-    body_seconds: float = 0.0
+    rest_seconds: float = 0.0
+    rest_nbytes: int = 0
 
 
 def states_identity(filesystem: Any) -> bool:
@@ -75,7 +77,7 @@ async def _take_response(response: Any, span: Span, asked: float) -> Answer:
     response.raise_for_status()
     if response.status == 200 and (response.content_length or 0) > max(span.nbytes, _MOST_UNASKED_NBYTES):
         raise RangesIgnored(response.content_length or 0)
-    began = time.perf_counter()
+    began, early_nbytes = time.perf_counter(), getattr(response.content, "total_bytes", 0)
     body = await response.read()
     ended = time.perf_counter()
     told = response.headers
@@ -85,7 +87,8 @@ async def _take_response(response: Any, span: Span, asked: float) -> Answer:
         raise WrongRange(0, span.address)  # the whole file, which happens to be as long as what was asked for
     if size is None and response.status == 200 and response.content_length == len(body):
         size = len(body)
-    return Answer(body, stated if size is None else {**stated, "size": size}, began - asked, ended - began)
+    pace = began - asked, ended - began, len(body) - early_nbytes
+    return Answer(body, stated if size is None else {**stated, "size": size}, *pace)
 
 
 async def _ask_s3(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Answer:
@@ -98,10 +101,9 @@ async def _ask_s3(filesystem: Any, path: str, span: Span, only_if: Mapping[str, 
         body = await answer["Body"].read()
     finally:
         answer["Body"].close()
-    ended = time.perf_counter()
     stated = {name: answer[name] for name in ("ETag", "LastModified", "VersionId") if answer.get(name) is not None}
     size = _total(answer.get("ContentRange"), span)
-    return Answer(bytes(body), stated if size is None else {**stated, "size": size}, began - asked, ended - began)
+    return Answer(bytes(body), stated if size is None else {**stated, "size": size}, began - asked)
 
 
 async def _ask_azure(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Answer:
@@ -113,11 +115,10 @@ async def _ask_azure(filesystem: Any, path: str, span: Span, only_if: Mapping[st
         stream = await client.download_blob(offset=span.address, length=span.nbytes, retry_total=0, **options)
         began = time.perf_counter()
         body = await stream.readall()
-        ended = time.perf_counter()
     told = stream.properties
     size = _total(told.content_range, span)
     stated = {name: told[name] for name in ("etag", "last_modified", "version_id") if told.get(name) is not None}
-    return Answer(bytes(body), stated if size is None else {**stated, "size": size}, began - asked, ended - began)
+    return Answer(bytes(body), stated if size is None else {**stated, "size": size}, began - asked)
 
 
 Asker: TypeAlias = Callable[[Any, str, Span, Mapping[str, Any]], Awaitable[Answer]]

@@ -118,7 +118,7 @@ class RemoteSource(PlannedSource):
     def _note_pace(self, answer: Answer) -> None:
         if answer.wait_seconds is not None:
             self._meter.note_answer(answer.wait_seconds)
-            self._meter.note_bytes(len(answer.body), answer.body_seconds)
+            self._meter.note_bytes(answer.rest_nbytes, answer.rest_seconds)
 
 
 def interpret_identity(stated: Mapping[str, Any]) -> Identity:
