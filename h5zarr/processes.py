@@ -30,7 +30,7 @@ def keep_to_one_processor() -> None:
     """Have this process keep to one processor, a different one than its siblings where there are enough; if possible.
 
     For processes of many threads that take turns, as Python's do: whichever is next would run where there is room, and
-    find nothing of what it needs in that processor's cache. With a process for each of them, a fifth to a third of the
+    find nothing of what it needs in that processor's cache. With a process for each of them, a tenth to a fifth of the
     time was lost in that way. Where there are fewer, some other program may want the one that was chosen, and this
     process could not get out of its way: leave it alone then.
     """
