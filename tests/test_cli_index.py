@@ -241,6 +241,11 @@ def test_a_job_that_cannot_run_says_why_in_its_report(
     assert (after["exit_code"], after["ended"]) == (2, "could not run")
     assert after["message"].startswith(why.format(data=data, out=out))
     assert [line.strip() for line in said] == [f"h5zarr: {after['message']}", *filter(None, [after["remedy"]])]
+    assert main(["index", *words, "--log-format", "json"]) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    told = json.loads(line)
+    assert (told["event"], told["how"]) == ("ended", "could not run")
+    assert (told["message"], told["remedy"]) == (after["message"], after["remedy"])
     for name, value in before.items():
         if isinstance(value, list):
             assert after[name] == []

@@ -156,11 +156,11 @@ def _add_telling(group: argparse._ArgumentGroup) -> None:
 
 def index(arguments: argparse.Namespace) -> int:
     """Run the job, and say what happened."""
+    from h5zarr.cli.index_telling import tell_could_not_run
     from h5zarr.errors import H5ZarrError
     from h5zarr.indexing.lease import LeaseHeld
     from h5zarr.indexing.naming import UnclearTemplate, check_template
     from h5zarr.indexing.report import IndexReport
-    from h5zarr.inspect.escape import readable
 
     # No report then: what --report has taken for its FILE may be the missing one, and a source.
     if len(arguments.places) != (2 if arguments.files_from is None else 1):
@@ -175,7 +175,7 @@ def index(arguments: argparse.Namespace) -> int:
             report = _run(arguments, stop)
     except (H5ZarrError, UnclearTemplate, ImportError) as error:
         message, remedy = _explain(arguments, error)
-        tell([f"h5zarr: {readable(message)}", *([f"  {readable(remedy)}"] if remedy else [])])
+        tell_could_not_run(message, remedy, as_json=arguments.log_format == "json")
         report.could_not_run(message, remedy)
         if not isinstance(error, LeaseHeld):  # the figures are those of the index, of which the other run will tell
             _write_metrics(arguments, report)

@@ -11,8 +11,8 @@ from typing import Any, Self
 
 from h5zarr.cli.common import tell
 from h5zarr.indexing.planning import Plan
-from h5zarr.indexing.report import IndexReport
-from h5zarr.indexing.rows import Row, Status
+from h5zarr.indexing.report import COULD_NOT_RUN, IndexReport
+from h5zarr.indexing.rows import Row, Status, writable
 from h5zarr.inspect.escape import readable
 from h5zarr.inspect.quantities import counted, size
 
@@ -44,7 +44,7 @@ class Teller:
         self._task_count = len(plan.tasks)
         self._began = time.monotonic()
         if self._as_json:
-            self._log("planned", **{name.replace(" ", "_"): n for name, n in counts.items()}, **_rest(plan))
+            _log("planned", **{name.replace(" ", "_"): n for name, n in counts.items()}, **_rest(plan))
         elif not self._quiet:
             parts = [f"{count:,} {name}" for name, count in counts.items()]
             parts += [f"{count:,} {name.replace('_', ' ')}" for name, count in _rest(plan).items()]
@@ -56,7 +56,7 @@ class Teller:
         is_indexed = row.status is Status.INDEXED
         self._failed_count += not is_indexed
         if self._as_json and not (self._quiet and is_indexed):
-            self._log(
+            _log(
                 "indexed" if is_indexed else "failed",
                 source=row.source,
                 **({"output": row.output, "arrays": row.arrays, "chunks": row.chunks} if is_indexed else {}),
@@ -86,19 +86,28 @@ class Teller:
             told = report.to_json()
             for name in ("failures", "given_up_on", "vanished_sources", "slowest", "version", "message", "remedy"):
                 told.pop(name)
-            self._log("ended", how=told.pop("ended"), **told)
+            _log("ended", how=told.pop("ended"), **told)
         elif not self._quiet:
             tell(end_lines(report))
-
-    def _log(self, event: str, **told: Any) -> None:
-        moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-        sys.stderr.write(json.dumps({"time": moment, "event": event, **told}) + "\n")
-        sys.stderr.flush()
 
     def _wipe(self) -> None:
         if self._has_line:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+def tell_could_not_run(message: str, remedy: str, *, as_json: bool) -> None:
+    """Tell why a run could not begin, or was lost."""
+    if as_json:
+        _log("ended", how=COULD_NOT_RUN, message=writable(message), remedy=writable(remedy))
+    else:
+        tell([f"h5zarr: {readable(message)}", *([f"  {readable(remedy)}"] if remedy else [])])
+
+
+def _log(event: str, **told: Any) -> None:
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+    sys.stderr.write(json.dumps({"time": moment, "event": event, **told}) + "\n")
+    sys.stderr.flush()
 
 
 def _rest(plan: Plan) -> dict[str, int]:
