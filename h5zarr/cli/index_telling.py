@@ -99,7 +99,7 @@ class Teller:
 def tell_could_not_run(message: str, remedy: str, *, as_json: bool) -> None:
     """Tell why a run could not begin, or was lost."""
     if as_json:
-        _log("ended", how=COULD_NOT_RUN, message=writable(message), remedy=writable(remedy))
+        _log("ended", how=COULD_NOT_RUN, message=writable(message), remedy=writable(remedy) or None)
     else:
         tell([f"h5zarr: {readable(message)}", *([f"  {readable(remedy)}"] if remedy else [])])
 

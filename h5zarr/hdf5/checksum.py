@@ -1,11 +1,12 @@
 """Bob Jenkins' lookup3 hash, with which HDF5 guards its newer structures. Spec: III.A.2 and others.
 
 numcodecs (which zarr needs anyway) has it compiled; but importing numcodecs takes longer than scanning a small file, so
-the first few kilobytes are hashed here.
+the first few kilobytes are hashed here, unless somebody else has imported it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -92,8 +93,13 @@ def _final(a: int, b: int, c: int) -> int:
     return ((c ^ b) - _rotate(b, 24)) & _MASK
 
 
+def _is_imported() -> bool:
+    return "numcodecs" in sys.modules
+
+
 class _FirstInterpreted:
-    """Hashes in Python until `_INTERPRETED_NBYTES` have been seen, then with the compiled function."""
+    """Hashes in Python until `_INTERPRETED_NBYTES` have been seen, then with the compiled function; or at once with it,
+    where it costs nothing to have."""
 
     def __init__(self) -> None:
         self._left = _INTERPRETED_NBYTES
@@ -103,7 +109,9 @@ class _FirstInterpreted:
         if self._compiled is not None:
             return self._compiled(content)
         self._left -= len(content)
-        return interpreted_lookup3(content) if self._left >= 0 else self.compiled()(content)
+        if self._left < 0 or _is_imported():
+            return self.compiled()(content)
+        return interpreted_lookup3(content)
 
     def compiled(self) -> Callable[[Buffer], int]:
         """Return the compiled function, from now on in use."""

@@ -17,6 +17,7 @@ class Fresh:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.hasher = checksum._FirstInterpreted()
         monkeypatch.setattr(checksum, "_hasher", self.hasher)
+        monkeypatch.setattr(checksum, "_is_imported", lambda: False)
 
 
 @pytest.fixture
@@ -51,6 +52,12 @@ def test_small_amounts_are_hashed_in_python_and_large_ones_in_compiled_code(fres
     assert fresh.hasher._compiled is jenkins_lookup3
     assert lookup3(small) == jenkins_lookup3(small)
     assert lookup3(b"") == 0xDEADBEEF
+
+
+def test_what_others_have_imported_is_used_at_once(fresh: Fresh, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # this module has imported it
+    assert fresh.hasher(b"") == 0xDEADBEEF
+    assert fresh.hasher._compiled is jenkins_lookup3
 
 
 def test_a_block_with_its_checksum_passes() -> None:
