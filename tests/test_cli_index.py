@@ -224,6 +224,15 @@ CANNOT_RUN = {
 }
 
 
+def test_a_cluster_that_does_not_answer_leaves_dask_as_it_was(data: Path, out: Path) -> None:
+    """Where a client fails that is to be the default, Dask asks for one ever after."""
+    import dask
+
+    before = dask.config.get("scheduler", None)
+    assert main(["index", str(data), str(out), "--dask", "tcp://host:port"]) == 2
+    assert dask.config.get("scheduler", None) == before
+
+
 @pytest.mark.parametrize(("words", "why"), CANNOT_RUN.values(), ids=CANNOT_RUN)
 def test_a_job_that_cannot_run_says_why_in_its_report(
     words: list[str], why: str, data: Path, out: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]

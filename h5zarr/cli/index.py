@@ -295,7 +295,8 @@ def _executor(arguments: argparse.Namespace) -> Iterator[Any]:
     from h5zarr.io.url import display_url
 
     try:
-        client: Any = Client(arguments.dask, timeout=10)  # type: ignore[no-untyped-call, unused-ignore]
+        # Not as the default: where the constructor fails, Dask would ask for it ever after.
+        client: Any = Client(arguments.dask, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call, unused-ignore]
     except (OSError, TimeoutError, ValueError) as error:
         what = f"no Dask scheduler answers at {display_url(arguments.dask)} ({type(error).__name__})"
         raise H5ZarrError(what, remedy="Check the address, such as tcp://scheduler:8786.") from None
