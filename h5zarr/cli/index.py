@@ -289,15 +289,18 @@ def _executor(arguments: argparse.Namespace) -> Iterator[Any]:
     if arguments.dask is None:
         yield None
         return
+    import dask
     from distributed import Client
 
     from h5zarr.errors import H5ZarrError
     from h5zarr.io.url import display_url
 
+    before = dask.config.get("scheduler", None)
     try:
-        # Not as the default: where the constructor fails, Dask would ask for it ever after.
-        client: Any = Client(arguments.dask, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call, unused-ignore]
+        client: Any = Client(arguments.dask, timeout=10)  # type: ignore[no-untyped-call, unused-ignore]
     except (OSError, TimeoutError, ValueError) as error:
+        # It has made itself the default before it failed, and Dask would ask for it ever after.
+        dask.config.set(scheduler=before)
         what = f"no Dask scheduler answers at {display_url(arguments.dask)} ({type(error).__name__})"
         raise H5ZarrError(what, remedy="Check the address, such as tcp://scheduler:8786.") from None
     with client:
