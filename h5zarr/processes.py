@@ -21,11 +21,6 @@ Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
 
-def processor_count() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def keep_to_one_processor() -> None:
     """Have this process keep to one processor, a different one than its siblings where there are enough; if possible.
 

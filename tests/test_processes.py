@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
 from h5zarr.indexing.workers import LocalWorkers
-from h5zarr.processes import Processes, keep_to_one_processor, processor_count
+from h5zarr.io.threads import processor_count
+from h5zarr.processes import Processes, keep_to_one_processor
 
 needs_affinity = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux's sched_setaffinity")
 
 
-def processors_of(count: int, begin: object = keep_to_one_processor) -> list[set[int]]:
-    """Return the processors that each of `count` processes may use."""
-    processes = Processes(count, begin)  # type: ignore[arg-type]
-    try:
-        # As many as there are processes, so that each of them is started, and each does one.
-        futures = [processes.submit(_wait_and_tell) for _ in range(count)]
-        return [future.result() for future in futures]
-    finally:
-        processes.close()
-
-
-def _wait_and_tell() -> set[int]:
-    time.sleep(1)
+def _meet_and_tell(place: Path, count: int) -> set[int]:
+    """Return the processors that this process may use, as soon as `count` of them are here: none does two of these."""
+    (place / str(os.getpid())).touch()
+    while len(list(place.iterdir())) < count:
+        time.sleep(0.01)
     return os.sched_getaffinity(0)
 
 
 @needs_affinity
-def test_siblings_keep_to_different_processors() -> None:
+def test_siblings_keep_to_different_processors(tmp_path: Path) -> None:
     count = min(2, processor_count())
-    found = processors_of(count)
+    processes = Processes(count, keep_to_one_processor)
+    try:
+        futures = [processes.submit(_meet_and_tell, tmp_path, count) for _ in range(count)]
+        found = [future.result(60) for future in futures]
+    finally:
+        processes.close()
     assert [len(one) for one in found] == [1] * count
     assert len(set.union(*found)) == count
 
@@ -56,6 +55,8 @@ def test_the_processors_that_this_process_may_use_are_counted() -> None:
     try:
         os.sched_setaffinity(0, {min(allowed)})
         assert processor_count() == 1
-        assert LocalWorkers().count == 1
+        workers = LocalWorkers()
+        workers.close()
+        assert workers.count == 1
     finally:
         os.sched_setaffinity(0, allowed)

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 from h5zarr.indexing.planning import Task
 from h5zarr.indexing.work import Batch, Settings, index_batch
-from h5zarr.processes import Processes, WorkersLost, keep_to_one_processor, processor_count
+from h5zarr.io.threads import processor_count
+from h5zarr.processes import Processes, WorkersLost, keep_to_one_processor
 
 _ANEW = "Make a new one, and index again: what was finished is not done twice."
 

@@ -77,7 +77,8 @@ async def _take_response(response: Any, span: Span, asked: float) -> Answer:
     response.raise_for_status()
     if response.status == 200 and (response.content_length or 0) > max(span.nbytes, _MOST_UNASKED_NBYTES):
         raise RangesIgnored(response.content_length or 0)
-    began, early_nbytes = time.perf_counter(), getattr(response.content, "total_bytes", 0)
+    # Where a version of aiohttp does not say how much has come, nothing is said of the rest.
+    began, early_nbytes = time.perf_counter(), getattr(response.content, "total_bytes", span.nbytes)
     body = await response.read()
     ended = time.perf_counter()
     told = response.headers
@@ -87,7 +88,7 @@ async def _take_response(response: Any, span: Span, asked: float) -> Answer:
         raise WrongRange(0, span.address)  # the whole file, which happens to be as long as what was asked for
     if size is None and response.status == 200 and response.content_length == len(body):
         size = len(body)
-    pace = began - asked, ended - began, len(body) - early_nbytes
+    pace = began - asked, ended - began, max(0, len(body) - early_nbytes)
     return Answer(body, stated if size is None else {**stated, "size": size}, *pace)
 
 

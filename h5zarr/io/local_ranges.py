@@ -12,7 +12,7 @@ from h5zarr.io.local import LocalSource
 from h5zarr.io.ranges import Column, Deliver
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
-from h5zarr.io.threads import decoding_threads, thread_count
+from h5zarr.io.threads import decoding_threads, processor_count
 from h5zarr.io.verify import check_unchanged
 
 _BATCH_NBYTES = 1 << 20  # less is not worth handing to another thread
@@ -85,8 +85,8 @@ class LocalRanges:
 def _cut(nbytes: Column) -> list[range]:
     """Return the numbers of spans in batches, of which there are a few for each thread."""
     count, total = len(nbytes), int(nbytes.sum())
-    parts = min(count, max(1, total // _BATCH_NBYTES), 4 * thread_count())
-    if thread_count() == 1 or parts <= 1:
+    parts = min(count, max(1, total // _BATCH_NBYTES), 4 * processor_count())
+    if processor_count() == 1 or parts <= 1:
         return [range(count)]
     step = -(-count // parts)
     return [range(start, min(start + step, count)) for start in range(0, count, step)]

@@ -12,11 +12,11 @@ def decoding_threads() -> ThreadPoolExecutor:
     """Return the pool. Nothing that runs in it may wait for another thing that does."""
     global _pool
     if _pool is None:
-        _pool = ThreadPoolExecutor(thread_count(), thread_name_prefix="h5zarr")
+        _pool = ThreadPoolExecutor(processor_count(), thread_name_prefix="h5zarr")
     return _pool
 
 
-def thread_count() -> int:
+def processor_count() -> int:
     """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
