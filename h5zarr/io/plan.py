@@ -26,24 +26,48 @@ from h5zarr.io.round_limits import RoundLimits
 
 Ranges: TypeAlias = npt.NDArray[np.int64]
 
+_MOST_BEHIND_NBYTES = 12 << 10  # collections of a global heap are of 4 KiB, unless a value in them is longer
+_NOWHERE: Ranges = np.empty((0, 2), dtype=np.int64)
 
-def plan_fetches(lacking: Ranges, held: Ranges, nbytes: int, limits: RoundLimits) -> Ranges:
+
+def plan_fetches(
+    lacking: Ranges, held: Ranges, nbytes: int, limits: RoundLimits, *, alone: Ranges = _NOWHERE
+) -> Ranges:
     """Return the tidy ranges to fetch, so that they cover `lacking`.
 
     `lacking` and `held` are tidy and do not overlap; both lie inside the file of `nbytes` bytes. Nor does what is
-    returned overlap `held`, or have a range larger than `limits.request_nbytes`.
+    returned overlap `held`, or have a range larger than `limits.request_nbytes`. What is `alone`, tidy too, may go on
+    where it ends, but none of its neighbours will be wanted.
     """
     if not len(lacking):
         return lacking
     asked = total_nbytes(lacking)
     rest = subtract_ranges(np.array([[0, nbytes]]), held)
-    if total_nbytes(rest) <= max(limits.whole_nbytes, asked + limits.ahead_nbytes):
+    others = subtract_ranges(lacking, alone)
+    if total_nbytes(rest) <= max(limits.whole_nbytes, asked + (limits.ahead_nbytes if len(others) else 0)):
         return _split(rest, limits.request_nbytes)
-    merged = _merge_gaps(lacking, held, limits)
-    left = max(0, limits.ahead_nbytes - (total_nbytes(merged) - asked))
-    grown = _grow_to_blocks(merged, held, nbytes, left, limits.block_nbytes)
+    fetches = _read_ahead(others, held, nbytes, limits)
+    if len(alone):
+        longer = _lengthen(subtract_ranges(lacking, fetches), held, nbytes, limits.behind_nbytes)
+        fetches = unite_ranges(np.concatenate((fetches, longer)))
     # Blocks that have grown towards each other may leave small gaps.
-    return _split(_merge_gaps(grown, held, limits, ahead_nbytes=0), limits.request_nbytes)
+    return _split(_merge_gaps(fetches, held, limits, ahead_nbytes=0), limits.request_nbytes)
+
+
+def _read_ahead(ranges: Ranges, held: Ranges, nbytes: int, limits: RoundLimits) -> Ranges:
+    """Return tidy ranges that cover `ranges`, and as much of what is near as a round may read ahead."""
+    if not len(ranges):
+        return ranges
+    merged = _merge_gaps(ranges, held, limits)
+    left = max(0, limits.ahead_nbytes - (total_nbytes(merged) - total_nbytes(ranges)))
+    return _grow_to_blocks(merged, held, nbytes, left, limits.block_nbytes)
+
+
+def _lengthen(ranges: Ranges, held: Ranges, nbytes: int, allowance: int) -> Ranges:
+    """Return tidy ranges that cover `ranges` and something of what is behind each, as far as `allowance` has room."""
+    behind = min(_MOST_BEHIND_NBYTES, allowance // max(1, len(ranges)))
+    end = np.minimum(ranges[:, 1] + behind, _ceiling(ranges, held, nbytes))
+    return unite_ranges(np.column_stack((ranges[:, 0], end)))
 
 
 def total_nbytes(ranges: Ranges) -> int:
@@ -122,7 +146,7 @@ def _grow_to_blocks(ranges: Ranges, held: Ranges, nbytes: int, allowance: int, b
     """Return `ranges` grown to aligned blocks of `block_nbytes`, or the largest that `allowance` has room for."""
     # Growth stops at held bytes, at which the neighbouring free stretch would be a request of its own.
     floor = np.concatenate(([0], held[:, 1]))[np.searchsorted(held[:, 1], ranges[:, 0], side="right")]
-    ceiling = np.append(held[:, 0], nbytes)[np.searchsorted(held[:, 0], ranges[:, 1], side="left")]
+    ceiling = _ceiling(ranges, held, nbytes)
     budget = total_nbytes(ranges) + allowance
     block = block_nbytes
     while block > 1:
@@ -133,6 +157,12 @@ def _grow_to_blocks(ranges: Ranges, held: Ranges, nbytes: int, allowance: int, b
             return grown
         block //= 2
     return ranges
+
+
+def _ceiling(ranges: Ranges, held: Ranges, nbytes: int) -> npt.NDArray[np.int64]:
+    """Return where the next held bytes begin behind each of `ranges`, or the file of `nbytes` bytes ends."""
+    ceilings: npt.NDArray[np.int64] = np.append(held[:, 0], nbytes)
+    return ceilings[np.searchsorted(held[:, 0], ranges[:, 1], side="left")]
 
 
 def _split(ranges: Ranges, split_nbytes: int) -> Ranges:

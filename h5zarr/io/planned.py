@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
 from types import TracebackType
@@ -21,7 +21,7 @@ from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.read_ahead import ReadAhead
 from h5zarr.io.sharing import sharing
 from h5zarr.io.source import Identity
-from h5zarr.io.span import Pages, Rounds, Span
+from h5zarr.io.span import AmongData, Pages, Rounds, Span
 from h5zarr.io.steps import Hints, Partial
 
 
@@ -42,6 +42,7 @@ class PlannedSource(ABC):
         self._meter = PaceMeter(self._policy.latency_seconds, self._policy.bytes_per_second)
         self._ahead = ReadAhead()
         self._hints: Ranges = np.empty((0, 2), dtype=np.int64)
+        self._among_data: Ranges = np.empty((0, 2), dtype=np.int64)
         self._is_paged = False
         self._chain_count = 0
         self._opened = False
@@ -114,8 +115,14 @@ class PlannedSource(ABC):
         for hint in hints if len(spans) < len(hints) else ():
             self._is_paged |= isinstance(hint, Pages)
             self._chain_count = max(self._chain_count, hint.to_come if isinstance(hint, Rounds) else 0)
+            if self._is_paged and isinstance(hint, AmongData):
+                self._among_data = np.concatenate((self._among_data, self._inside(hint.spans)))
+        self._hints = np.concatenate((self._hints, self._inside(spans)))
+
+    def _inside(self, spans: Iterable[Span]) -> Ranges:
+        """Return those of `spans` that are inside the file, as ranges."""
         ends = [(span.address, span.end) for span in spans if 0 <= span.address <= span.end <= self.nbytes]
-        self._hints = np.concatenate((self._hints, np.array(ends, dtype=np.int64).reshape(-1, 2)))
+        return np.array(ends, dtype=np.int64).reshape(-1, 2)
 
     def _pass_link(self) -> None:
         """Note an answer: whatever chain of rounds was announced has one link less."""
@@ -177,6 +184,8 @@ class PlannedSource(ABC):
         if total_nbytes(hinted) <= pace.round_trip_nbytes:
             lacking = unite_ranges(np.concatenate((lacking, hinted)))
             self._hints = self._hints[:0]
+            if self._is_paged:
+                self._among_data = np.concatenate((self._among_data, hinted))
         credit = self._ahead.credit(policy.ahead_per_use)
         # Whether a file has pages stands in its beginning.
         is_paged = self._is_paged or not self._begun
@@ -184,7 +193,7 @@ class PlannedSource(ABC):
             pace, asked, credit, chain_count=self._chain_count, is_paged=is_paged
         )
         lacking = subtract_ranges(unite_ranges(self._extend_first(lacking)), held)
-        fetches = plan_fetches(lacking, held, self.nbytes, limits)
+        fetches = plan_fetches(lacking, held, self.nbytes, limits, alone=unite_ranges(self._among_data))
         self._ahead.spent_nbytes += total_nbytes(fetches) - asked
         return fetches
 

@@ -89,11 +89,12 @@ class ReadPolicy:
         bandwidth = pace.bytes_per_second
         round_trips = max(self.whole_round_trips, chain_count if self.whole_round_trips else 0)
         whole_seconds = max(self.whole_seconds, round_trips * pace.latency_seconds)
+        ahead_nbytes = round(self.ahead_round_trips * pace.round_trip_nbytes)
         return RoundLimits(
             # With many requests, each also costs its share of the latency, since others are under way meanwhile.
             gap_nbytes=round(bandwidth * max(self.request_seconds, pace.latency_seconds / self.concurrency)),
-            ahead_nbytes=credit_nbytes
-            + round(max(self.ahead_round_trips * pace.round_trip_nbytes, self.ahead_share * lacking_nbytes)),
+            ahead_nbytes=credit_nbytes + max(ahead_nbytes, round(self.ahead_share * lacking_nbytes)),
+            behind_nbytes=ahead_nbytes,
             whole_nbytes=0 if is_paged else min(round(bandwidth * whole_seconds), self.cache_nbytes),
             block_nbytes=self.block_nbytes,
             request_nbytes=self.request_nbytes,

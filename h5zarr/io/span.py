@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -21,6 +22,12 @@ class Pages:
     """Says of a file that it keeps its metadata together, in pages of their own: the rest need not be read."""
 
     __slots__ = ()
+
+
+class AmongData(NamedTuple):
+    """Says of what is asked for next that it lies among data: in a file with pages, nothing near it will be wanted."""
+
+    spans: Sequence[Span]
 
 
 class Rounds(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.column import SpanColumn
-from h5zarr.io.span import Pages, Rounds, Span
+from h5zarr.io.span import AmongData, Pages, Rounds, Span
 from h5zarr.limits import Limits
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ Step: TypeAlias = "Generator[Sequence[Span] | Hints, Sequence[memoryview], T]"
 ReadMany: TypeAlias = Callable[[Sequence[Span]], Sequence[memoryview]]
 
 
-class Hints(list[Span | Pages | Rounds]):
+class Hints(list[Span | Pages | Rounds | AmongData]):
     """What will be wanted later: answered with nothing, at once, and fetched along with the next round if it can be."""
 
 

@@ -30,15 +30,19 @@ any_limits = st.builds(
     RoundLimits,
     gap_nbytes=st.integers(0, 100),
     ahead_nbytes=st.integers(0, 300),
+    behind_nbytes=st.integers(0, 300),
     whole_nbytes=st.integers(0, 100),
     block_nbytes=st.sampled_from([1, 2, 8, 64, 1024]),
     request_nbytes=st.integers(1, 500),
 )
-LIMITS = RoundLimits(gap_nbytes=0, ahead_nbytes=0, whole_nbytes=0, block_nbytes=1, request_nbytes=4 * MIB)
+LIMITS = RoundLimits(
+    gap_nbytes=0, ahead_nbytes=0, behind_nbytes=0, whole_nbytes=0, block_nbytes=1, request_nbytes=4 * MIB
+)
 
 
-def plan(wanted: Ranges, held: Ranges, nbytes: int, limits: RoundLimits) -> Ranges:
-    return plan_fetches(subtract_ranges(unite_ranges(wanted), held), held, nbytes, limits)
+def plan(wanted: Ranges, held: Ranges, nbytes: int, limits: RoundLimits, alone: Ranges = NOTHING) -> Ranges:
+    lacking = subtract_ranges(unite_ranges(wanted), held)
+    return plan_fetches(lacking, held, nbytes, limits, alone=unite_ranges(alone))
 
 
 def is_tidy(found: Ranges) -> bool:
@@ -60,9 +64,9 @@ def test_a_difference_holds_exactly_what_is_not_held(wanted: Ranges, held: Range
     assert places(left.tolist()) == places(wanted.tolist()) - places(held.tolist())
 
 
-@given(any_ranges, any_ranges, st.lists(st.integers(0, FILE_NBYTES), max_size=5), any_limits)
+@given(any_ranges, any_ranges, st.lists(st.integers(0, FILE_NBYTES), max_size=5), any_limits, any_ranges)
 def test_a_plan_covers_what_is_asked_within_its_bounds(
-    wanted: Ranges, held: Ranges, cuts: list[int], limits: RoundLimits
+    wanted: Ranges, held: Ranges, cuts: list[int], limits: RoundLimits, alone: Ranges
 ) -> None:
     held = unite_ranges(held)
     for cut in cuts:  # blocks that touch each other, as pieces of one large range do
@@ -70,7 +74,7 @@ def test_a_plan_covers_what_is_asked_within_its_bounds(
         if len(row):
             held = np.insert(held, row[0] + 1, [cut, held[row[0], 1]], axis=0)
             held[row[0], 1] = cut
-    found = plan(wanted, held, FILE_NBYTES, limits)
+    found = plan(wanted, held, FILE_NBYTES, limits, alone)
     fetched, lacking = places(found.tolist()), places(wanted.tolist()) - places(held.tolist())
     assert is_tidy(found)
     assert lacking <= fetched <= set(range(FILE_NBYTES))
@@ -78,8 +82,8 @@ def test_a_plan_covers_what_is_asked_within_its_bounds(
     assert ((found[:, 1] - found[:, 0]) <= limits.request_nbytes).all()
     assert bool(lacking) == bool(len(found))
     is_rest = len(fetched) == FILE_NBYTES - len(places(held.tolist()))
-    gaps = limits.gap_nbytes * max(0, len(unite_ranges(wanted)) - 1)
-    assert len(fetched) <= len(lacking) + limits.ahead_nbytes + 2 * gaps or (
+    gaps = limits.gap_nbytes * max(0, len(unite_ranges(wanted)) + len(alone) - 1)
+    assert len(fetched) <= len(lacking) + limits.ahead_nbytes + limits.behind_nbytes + 2 * gaps or (
         is_rest and len(fetched) <= max(limits.whole_nbytes, len(lacking) + limits.ahead_nbytes)
     )
 
@@ -110,6 +114,20 @@ def test_growth_stops_at_what_is_held_and_at_the_end_of_the_file() -> None:
     limits = replace(LIMITS, block_nbytes=32 * KIB, ahead_nbytes=2000)
     held = ranges((98_304, 99_000))
     assert plan(ranges((100_000, 100_010)), held, 100_020, limits).tolist() == [[99_000, 100_020]]
+
+
+def test_what_is_alone_is_read_on_but_its_neighbours_are_not_read() -> None:
+    limits = replace(LIMITS, block_nbytes=32 * KIB, ahead_nbytes=200_000, behind_nbytes=8000)
+    wanted, alone = ranges((100, 110), (500_000, 504_096), (900_000, 900_010)), ranges((500_000, 504_096))
+    found = plan(wanted, ranges((511_000, 512_000)), 900_020, limits, alone)
+    assert found.tolist() == [[0, 32 * KIB], [500_000, 511_000], [884_736, 900_020]]
+    both = plan(wanted, NOTHING, 900_020, limits, ranges((0, 200), (500_000, 504_096), (900_000, 900_010)))
+    assert both.tolist() == [[100, 2776], [500_000, 506_762], [900_000, 900_020]]
+
+
+def test_what_is_alone_is_read_on_no_further_than_a_collection_may_reach() -> None:
+    limits = replace(LIMITS, behind_nbytes=MIB)
+    assert plan(ranges((0, 4096)), NOTHING, 10**9, limits, ranges((0, 4096))).tolist() == [[0, 16 * KIB]]
 
 
 def test_a_gap_that_costs_less_than_a_request_is_closed() -> None:

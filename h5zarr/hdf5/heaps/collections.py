@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from h5zarr.errors import H5ZarrError, MalformedFile
 from h5zarr.hdf5.on_disk import U8, WIDTHS, Length, OnDisk, Reserved3, on_disk
 from h5zarr.hdf5.sizes import Sizes
-from h5zarr.io.steps import Step
+from h5zarr.io.span import AmongData
+from h5zarr.io.steps import Hints, Step
 
 _LEAST_NBYTES = 4096  # the library makes no smaller collection
 
@@ -52,6 +53,7 @@ class GlobalHeap:
                 spans.append(self._sizes.span_up_to(address, least, _LEAST_NBYTES, "global heap collection"))
             except MalformedFile as error:
                 self._collections[address] = error
+        yield Hints([AmongData(spans)])  # HDF5 allocates collections as it does raw data
         buffers = yield spans
         longer = []
         for span, buffer in zip(spans, buffers, strict=True):
