@@ -51,7 +51,7 @@ def start(*arguments: object, **choices: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, env=environment(), cwd=PROJECT, **given)
 
 
-def finish(process: subprocess.Popen[bytes], seconds: float = 60) -> tuple[int, str]:
+def finish(process: subprocess.Popen[bytes], seconds: float = 180) -> tuple[int, str]:
     """Return the exit code of a command and what it said, when it has ended; it is not let go on after that."""
     try:
         said = process.communicate(timeout=seconds)[1].decode()
