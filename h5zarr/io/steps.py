@@ -181,7 +181,7 @@ def _join(requests: list[Sequence[Span]], hints: Hints, is_stuck: bool) -> Seque
 
 def _share(buffers: Sequence[memoryview], requests: list[Sequence[Span]]) -> list[Sequence[memoryview] | None]:
     """Return the answers to each of the requests that were joined; None where somebody cannot yet go on."""
-    if len(requests) == 1:
+    if len(requests) == 1 and not isinstance(buffers, Partial):
         return [buffers]
     shares: list[Sequence[memoryview] | None] = []
     start = 0

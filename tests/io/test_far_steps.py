@@ -121,29 +121,51 @@ def test_who_is_near_passes_over_hints() -> None:
     assert (file.rounds, file.hints) == ([[1, 2]], [])
 
 
-trees = st.recursive(
-    st.lists(st.integers(0, 50), max_size=4), lambda children: st.tuples(children, children), max_leaves=12
-)
+# A leaf is a chain: in each of its links some places are asked for together, after a hint where that is said.
+links = st.tuples(st.booleans(), st.lists(st.integers(0, 50), min_size=1, max_size=3))
+trees = st.recursive(st.lists(links, max_size=4), lambda children: st.tuples(children, children), max_leaves=12)
+
+
+def read_links(chain: list[tuple[bool, list[int]]]) -> Step[object]:
+    found = []
+    for is_hinting, places in chain:
+        if is_hinting:
+            yield Hints([Span(places[-1], 1)])
+        buffers = yield [Span(place, 1) for place in places]
+        found.append((is_hinting, [buffer[0] for buffer in buffers]))
+    return found
 
 
 def as_step(tree: object) -> Step[object]:
     if isinstance(tree, tuple):
         return both(as_step(tree[0]), as_step(tree[1]))
     assert isinstance(tree, list)
-    return read_chain(*tree)
+    return read_links(tree)
 
 
 def longest_chain(tree: object, held: int) -> int:
     if isinstance(tree, tuple):
         return max(longest_chain(part, held) for part in tree)
     assert isinstance(tree, list)
-    return sum(place >= held for place in tree)
+    return sum(max(places) >= held for _, places in tree)
 
 
-@given(trees, st.integers(0, 51))
+@given(trees, st.integers(0, 51), st.booleans())
 def test_any_tree_of_steps_ends_with_its_result_in_no_more_rounds_than_its_longest_chain(
-    tree: object, held: int
+    tree: object, held: int, takes_hints: bool
 ) -> None:
-    file = FarFile(held=held)
+    file = FarFile(held=held, takes_hints=takes_hints)
     assert file.run(as_step(tree)) == tree
     assert len(file.rounds) <= longest_chain(tree, held)
+
+
+@given(st.lists(trees, max_size=4), st.integers(0, 51))
+def test_any_crew_of_steps_ends_with_their_results_in_no_more_rounds_than_its_longest_chain(
+    crew_of: list[object], held: int
+) -> None:
+    file, crew, found = FarFile(held=held), Crew(), list[object]()
+    for tree in crew_of:
+        crew.start(as_step(tree), found.append)
+    file.run(crew.finish())
+    assert sorted(found, key=str) == sorted(crew_of, key=str)
+    assert len(file.rounds) <= max((longest_chain(tree, held) for tree in crew_of), default=0)
