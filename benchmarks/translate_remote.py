@@ -128,6 +128,8 @@ def compare(
         if run.is_right and tool in BARS and ratio < BARS[tool]:
             missed.append((case.name, str(network), f"times faster than {tool}", f"{BARS[tool]:g}", f"{ratio:.2f}"))
     if not isinstance(ours, str):
+        if not ours.is_right:
+            missed.append((case.name, str(network), "chunks that h5zarr has right", "all", ours.told))
         theirs = [run.counts.nbytes for tool, run in runs.items() if tool != "h5zarr" and not isinstance(run, str)]
         if theirs and ours.counts.nbytes > MOST_BYTES * min(theirs):
             share = ours.counts.nbytes / min(theirs)

@@ -6,6 +6,8 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
 
 from h5zarr.errors import H5ZarrError, Problem
@@ -57,5 +59,33 @@ def outcome(source: Source, path: Path) -> tuple[list[bytes], tuple[Problem, ...
 def test_a_file_is_the_same_from_far_away(path: Path) -> None:
     expected = outcome(open_source(str(path)), path)
     for policy in (replace(EXACT, cache_nbytes=0), any_policy(path.name), any_policy(path.name[::-1])):
+        with path.open("rb") as file:
+            assert outcome(FileObjectSource(file, url=str(path), policy=policy), path) == expected, policy
+
+
+def make_many(path: Path) -> Path:
+    """Make a file of 80 datasets in groups, with attributes of all kinds and values to inline: many things at once."""
+    with h5py.File(path, "w", libver="latest") as file:
+        for name in "abcdefgh":
+            group = file.create_group(name)
+            for axis in "xy":
+                group[axis] = np.arange(12.0)
+                group[axis].make_scale(axis)
+                group[axis].attrs["long_name"] = f"the coordinate {axis} of {name}"
+            for number in range(8):
+                variable = group.create_dataset(f"variable_{number}", (12, 12), "<f4", chunks=(6, 6), compression=1)
+                variable[:6] = number
+                variable.attrs.update({f"note_{note}": f"{note} of {number} " * note for note in range(9)})
+                for dimension, axis in zip(variable.dims, "yx", strict=True):
+                    dimension.attach_scale(group[axis])
+    return path
+
+
+def test_a_file_of_many_datasets_is_the_same_with_any_policy(tmp_path: Path) -> None:
+    path = make_many(tmp_path / "many.h5")
+    expected = outcome(open_source(str(path)), path)
+    assert not expected[1]
+    for number in range(30):
+        policy = any_policy(str(number))
         with path.open("rb") as file:
             assert outcome(FileObjectSource(file, url=str(path), policy=policy), path) == expected, policy
