@@ -68,7 +68,7 @@ def test_a_file_is_the_same_from_far_away(path: Path) -> None:
 
 
 def make_many(path: Path) -> Path:
-    """Make a file of 80 datasets in groups, with texts, references to scales, and values to inline: many things at once."""
+    """Make a file of 80 datasets in groups, with texts, references and values to inline: many things at once."""
     with h5py.File(path, "w", libver="latest") as file:
         for name in "abcdefgh":
             group = file.create_group(name)
