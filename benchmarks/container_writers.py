@@ -48,12 +48,14 @@ CHUNK_SHAPE = (1, 30, 400 // 10)
 
 
 def prepare_h5zarr(count: int, out: str) -> Callable[[], Any]:
-    from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Manifest
+    from h5zarr.commands.translate.options import Options
+    from h5zarr.commands.translate.translation import Translation
+    from h5zarr.containers.fitting import fit
+    from h5zarr.containers.provenance import Provenance, SourceState
     from h5zarr.io.local import format_mtime
     from h5zarr.io.log import RequestLog
     from h5zarr.io.source import Identity
-    from h5zarr.refs.provenance import Provenance, SourceState
-    from h5zarr.translating import Options, Translation
+    from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy, Manifest
 
     addresses, sizes = columns(count)
     grid = (count // _ROW, 10, 10)
@@ -75,7 +77,7 @@ def prepare_h5zarr(count: int, out: str) -> Callable[[], Any]:
     mtime = format_mtime(os.stat(url.removeprefix("file://")).st_mtime_ns) if is_icechunk else None
     identity = Identity(nbytes=int(addresses[-1] + sizes[-1]), mtime=mtime)
     made = Translation(
-        hierarchy=Hierarchy(nodes={"/": GroupNode(attributes={}), "/v": node}, urls=(url,)),
+        fitted=fit(Hierarchy(nodes={"/": GroupNode(attributes={}), "/v": node}, urls=(url,))),
         provenance=Provenance("0", (SourceState(url, identity),)),
         options=Options(),
         log=RequestLog(),
@@ -98,8 +100,8 @@ def h5zarr_parquet(count: int, out: str) -> Callable[[], Any]:
 def h5zarr_icechunk(count: int, out: str) -> Callable[[], Any]:
     import zarr  # noqa: F401  which it imports when it needs it, as the others
 
-    import h5zarr.icechunk.writing  # noqa: F401
-    from h5zarr.icechunk.storage import check_place
+    import h5zarr.containers.icechunk.icechunk_writing  # noqa: F401
+    from h5zarr.containers.icechunk.storage import check_place
 
     check_place(f"icechunk+file://{out}")
     return prepare_h5zarr(count, out)

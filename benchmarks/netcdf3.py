@@ -21,8 +21,6 @@ from files import default_directory
 from tables import print_machine, print_table
 
 from h5zarr import translate
-from h5zarr.encode.options import Inlining
-from h5zarr.translating import Options
 
 SEED = 20261116
 VARIABLES = {"time": ("f8", 1), "flag": ("i4", 1), "pressure": ("f4", 1), "wind": ("f4", 5), "temperature": ("f8", 3)}
@@ -60,7 +58,7 @@ def many_records(directory: Path, count: int) -> Path:
 
 def with_h5zarr(path: Path, out: Path) -> None:
     """Every chunk is referred to, as kerchunk is told to do."""
-    translate(path, out, options=Options(inlining=Inlining.up_to(0)))
+    translate(path, out, inline_bytes=0)
 
 
 def with_kerchunk(path: Path, out: Path) -> None:
@@ -121,7 +119,7 @@ def main() -> None:
             rows.append((name, size, f"WRONG: {wrong}", *[""] * 4))
             continue
         without_output: list[Callable[[], None]] = [
-            lambda path=path: translate(path, options=Options(inlining=Inlining.up_to(0))) and None,
+            lambda path=path: translate(path, inline_bytes=0) and None,
             lambda path=path: _kerchunk_only(path),
         ]
         ours, theirs = best_times(without_output, arguments.repeat)

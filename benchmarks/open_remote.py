@@ -25,8 +25,10 @@ import xarray as xr
 from range_server import Counts, Served, serving
 from tables import print_machine, print_table
 
-from h5zarr.encode.options import Inlining
-from h5zarr.translating import Options, translate
+from h5zarr.commands.translate.options import Options
+from h5zarr.commands.translate.translate import run_translation
+from h5zarr.encode.inlining import Inlining
+from h5zarr.io.access import Access
 
 LIMITS = (0, 512, 1024, 4096, 16384, 65536, 262144, 1048576)
 QUICK_LIMITS = (0, 1024, 65536)
@@ -147,7 +149,8 @@ def compare(
         expected = load(dataset, case)
     for inlining in choices(case, limits):
         out = directory / f"{path.stem}_{inlining.coordinate_nbytes}_{inlining.array_nbytes}.json"
-        translate(path, out, options=Options(inlining=inlining, target_url=f"{server.url}/{path.name}"))
+        options = Options(inlining=inlining, target_url=f"{server.url}/{path.name}")
+        run_translation(path, out, options, Access())
         seconds, counts = measure(server, f"{server.url}/{out.name}", case, expected, repeat)
         yield (
             case.name,

@@ -5,7 +5,7 @@
 A round takes the latency, then its bytes at the bandwidth or its requests at 0.6 ms each, whichever is longer: what a
 processor of today takes for one. For each file and network there is the time of the rounds, without that of the parser,
 and how many rounds, requests and megabytes there are. `--set ahead_round_trips=0,0.5,2` compares values of a number of
-`ReadPolicy`. `translate_remote.py` measures the same in earnest.
+`NetworkPolicy`. `translate_remote.py` measures the same in earnest.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from files import default_directory
 from tables import print_machine, print_table
 from translate_remote import MAKERS, NETWORKS, Network, is_chosen
 
+from h5zarr.commands.translate.options import Options
+from h5zarr.commands.translate.translate import translate_source
+from h5zarr.io.network import NetworkPolicy
 from h5zarr.io.planned import PlannedSource
-from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
-from h5zarr.translating import Options, translate_source
 
 REQUEST_SECONDS = 0.0006
 
@@ -32,7 +33,7 @@ REQUEST_SECONDS = 0.0006
 class ReckonedSource(PlannedSource):
     """A local file that keeps account of how long it would take if it were far away."""
 
-    def __init__(self, path: Path, network: Network, policy: ReadPolicy) -> None:
+    def __init__(self, path: Path, network: Network, policy: NetworkPolicy) -> None:
         self._latency, self._bandwidth = network.latency_ms / 1e3, network.megabytes_per_second * 1e6
         super().__init__(str(path), replace(policy, latency_seconds=self._latency, bytes_per_second=self._bandwidth))
         self.seconds = 0.0
@@ -43,7 +44,7 @@ class ReckonedSource(PlannedSource):
 
     def _request(self, spans: list[Span]) -> list[bytes]:
         nbytes, count = sum(span.nbytes for span in spans), len(spans)
-        waits = ceil(count / self._policy.concurrency) - 1
+        waits = ceil(count / self._network.scan_concurrency) - 1
         self.seconds += self._latency
         self.seconds += max(nbytes / self._bandwidth, count * REQUEST_SECONDS + waits * self._latency)
         self.log.requests += count
@@ -55,7 +56,7 @@ class ReckonedSource(PlannedSource):
         return bodies
 
 
-def reckon(path: Path, network: Network, policy: ReadPolicy) -> str:
+def reckon(path: Path, network: Network, policy: NetworkPolicy) -> str:
     """Seconds, rounds, requests and megabytes of one translation."""
     with ReckonedSource(path, network, policy) as source:
         translate_source(source, str(path), Options())
@@ -77,7 +78,7 @@ def main() -> None:
         path = MAKERS[file](arguments.directory)
         for variant in variants:
             label = ", ".join(f"{name}={value:g}" for name, value in variant.items()) or "as it is"
-            rows.append((file, label, *(reckon(path, network, ReadPolicy(**variant)) for network in NETWORKS)))
+            rows.append((file, label, *(reckon(path, network, NetworkPolicy(**variant)) for network in NETWORKS)))
     print_table("Seconds, rounds/requests/MB", ("file", "policy", *map(str, NETWORKS)), rows)
 
 

@@ -28,7 +28,7 @@ from range_server import Counts, Served, serving
 from read_files import REMOTE, Case, make_file
 from tables import print_machine, print_table
 
-from h5zarr.translating import Options, translate
+from h5zarr.commands.translate.translate import translate
 
 COLUMNS = ("read", "tool", "seconds", "h5zarr is faster by", "requests", "MB moved", "most at once")
 PATIENCE = 4.0  # seconds, after which nothing is measured a third time
@@ -146,7 +146,7 @@ def measure(
 def compare(case: Case, directory: Path, server: Served, tools: list[str], repeat: int) -> Iterator[tuple[str, ...]]:
     path = make_file(directory / case.file, case.make)
     url = f"{server.url}/{path.name}"
-    translate(path, f"{path}.json", options=Options(target_url=url))
+    translate(path, f"{path}.json", target_url=url)
     with xr.open_dataset(path, engine="h5netcdf") as dataset:
         expected = case.read(dataset)
     found = {name: measure(server, url, case, TOOLS[name], expected, repeat) for name in tools}

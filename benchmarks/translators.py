@@ -34,7 +34,7 @@ class Cost:
 
 
 def prepare_h5zarr(source: str, out: str) -> Callable[[], Keep]:
-    from h5zarr.translating import translate
+    from h5zarr.commands.translate.translate import translate
 
     # Which it imports when it needs them.
     for name in ("h5zarr.io.remote" if _is_url(source) else "h5zarr.io.local", "numcodecs.checksum32"):

@@ -1,45 +1,36 @@
-"""Read HDF5 and netCDF metadata as Zarr, without copying a byte."""
+"""Read HDF5 and netCDF files as Zarr, without copying a byte."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from h5zarr.checking.check import CheckReport, check
-    from h5zarr.converting import Conversion, convert
-    from h5zarr.encode.options import Inlining
-    from h5zarr.errors import H5ZarrError, SourceChanged
-    from h5zarr.icechunk.commit import Commit
-    from h5zarr.indexing.report import IndexReport
-    from h5zarr.indexing.running import IndexJob, IndexWatch, index
-    from h5zarr.io.fetch_policy import FetchPolicy
-    from h5zarr.io.policy import ReadPolicy
-    from h5zarr.limits import Limits
-    from h5zarr.many import Outcome, translate_many
-    from h5zarr.scanning import scan
-    from h5zarr.selecting import Selection
+    from h5zarr.commands.check.check import CheckReport, check
+    from h5zarr.commands.convert.convert import Conversion, convert
+    from h5zarr.commands.index.index import index
+    from h5zarr.commands.index.index_report import IndexReport
+    from h5zarr.commands.inspect.inspect import Inspection, inspect
+    from h5zarr.commands.status.status import Summary, status
+    from h5zarr.commands.translate.many import Outcome, translate_many
+    from h5zarr.commands.translate.translate import translate
+    from h5zarr.commands.translate.translation import Translation
+    from h5zarr.commands.validate.validate import Validation, validate
+    from h5zarr.commands.verify.verify import Verification, verify
+    from h5zarr.errors import H5ZarrError, ProblemWarning, SourceChanged
+    from h5zarr.formats import scan
     from h5zarr.store import open_store
-    from h5zarr.translating import Options, Translation, translate
-    from h5zarr.validating.validate import Validation, validate
-    from h5zarr.verifying.verify import Verification, verify
 
 __version__ = "0.1.0"
 __all__ = [
     "CheckReport",
-    "Commit",
     "Conversion",
-    "FetchPolicy",
     "H5ZarrError",
-    "IndexJob",
     "IndexReport",
-    "IndexWatch",
-    "Inlining",
-    "Limits",
-    "Options",
+    "Inspection",
     "Outcome",
-    "ReadPolicy",
-    "Selection",
+    "ProblemWarning",
     "SourceChanged",
+    "Summary",
     "Translation",
     "Validation",
     "Verification",
@@ -47,46 +38,44 @@ __all__ = [
     "check",
     "convert",
     "index",
+    "inspect",
     "open_store",
     "scan",
+    "status",
     "translate",
     "translate_many",
     "validate",
     "verify",
 ]
 _HOMES = {
-    "CheckReport": "h5zarr.checking.check",
-    "Commit": "h5zarr.icechunk.commit",
-    "Conversion": "h5zarr.converting",
-    "FetchPolicy": "h5zarr.io.fetch_policy",
+    "CheckReport": "h5zarr.commands.check.check",
+    "Conversion": "h5zarr.commands.convert.convert",
     "H5ZarrError": "h5zarr.errors",
-    "IndexJob": "h5zarr.indexing.running",
-    "IndexReport": "h5zarr.indexing.report",
-    "IndexWatch": "h5zarr.indexing.running",
-    "Inlining": "h5zarr.encode.options",
-    "Limits": "h5zarr.limits",
-    "Options": "h5zarr.translating",
-    "Outcome": "h5zarr.many",
-    "ReadPolicy": "h5zarr.io.policy",
-    "Selection": "h5zarr.selecting",
+    "IndexReport": "h5zarr.commands.index.index_report",
+    "Inspection": "h5zarr.commands.inspect.inspect",
+    "Outcome": "h5zarr.commands.translate.many",
+    "ProblemWarning": "h5zarr.errors",
     "SourceChanged": "h5zarr.errors",
-    "Translation": "h5zarr.translating",
-    "Validation": "h5zarr.validating.validate",
-    "Verification": "h5zarr.verifying.verify",
-    "check": "h5zarr.checking.check",
-    "index": "h5zarr.indexing.running",
-    "convert": "h5zarr.converting",
+    "Summary": "h5zarr.commands.status.status",
+    "Translation": "h5zarr.commands.translate.translation",
+    "Validation": "h5zarr.commands.validate.validate",
+    "Verification": "h5zarr.commands.verify.verify",
+    "check": "h5zarr.commands.check.check",
+    "convert": "h5zarr.commands.convert.convert",
+    "index": "h5zarr.commands.index.index",
+    "inspect": "h5zarr.commands.inspect.inspect",
     "open_store": "h5zarr.store",
-    "scan": "h5zarr.scanning",
-    "translate": "h5zarr.translating",
-    "translate_many": "h5zarr.many",
-    "validate": "h5zarr.validating.validate",
-    "verify": "h5zarr.verifying.verify",
+    "scan": "h5zarr.formats",
+    "status": "h5zarr.commands.status.status",
+    "translate": "h5zarr.commands.translate.translate",
+    "translate_many": "h5zarr.commands.translate.many",
+    "validate": "h5zarr.commands.validate.validate",
+    "verify": "h5zarr.commands.verify.verify",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: `h5zarr --help` needs none of it."""
+    """Import a public name when it is first used, so that `import h5zarr` and `h5zarr --help` are fast."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

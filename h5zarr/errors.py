@@ -1,17 +1,18 @@
-"""What can go wrong, and how it is told.
+"""Exceptions, and the `Problem` values that results contain.
 
-An exception ends the thing that was being read; a `Problem` is what remains of it in the result, so that one broken
-object never takes the rest of the file with it.
+An exception ends the reading of one object. The result then holds a `Problem` in its place, so that one broken object
+never costs the rest of the file.
 """
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Self
 
 
 class H5ZarrError(Exception):
-    """Base of every error that h5zarr raises on purpose. Its remedy stands below it in a traceback."""
+    """Base class of all errors that h5zarr raises deliberately. Tracebacks show the remedy as a note."""
 
     kind = "error"
     remedy = ""
@@ -24,38 +25,38 @@ class H5ZarrError(Exception):
             self.add_note(self.remedy)
 
     def naming(self, where: str) -> Self:
-        """Return this error, with where it happened in front of what it says."""
+        """Prefix the message with the location `where`, and return this error."""
         self.args = (f"{where}: {self}",)
         return self
 
 
 class SourceError(H5ZarrError):
-    """The source could not be read: it is missing, shorter than it was, or did not answer."""
+    """The source cannot be read: it is missing, has become shorter, or does not respond."""
 
     kind = "source"
     remedy = "Check the URL, the credentials and the network, then try again."
 
 
 class SourceGone(SourceError):
-    """There is no such file."""
+    """The file does not exist."""
 
 
 class SourceRefused(SourceError):
-    """Access to the file was refused."""
+    """Access to the file was denied."""
 
 
 class SourceChanged(SourceError):
-    """The source is not the file that the references were made of: what they point to may be anything."""
+    """The file has changed since its references were made, so they may point to the wrong bytes."""
 
     kind = "changed"
-    remedy = "Translate it again."
+    remedy = "Translate the file again."
 
 
 class OutputError(H5ZarrError):
-    """Output could not be written. Carries where it was to go, safe to show; nothing, or what was there, is there."""
+    """The output could not be written. Earlier output, if any, is unchanged. `path` is safe to display."""
 
     kind = "output"
-    remedy = "Choose another place for the output, then try again."
+    remedy = "Choose another location for the output, then try again."
 
     def __init__(self, path: str, what: str, *, remedy: str | None = None) -> None:
         self.path = path
@@ -63,7 +64,7 @@ class OutputError(H5ZarrError):
 
 
 class MalformedFile(H5ZarrError):
-    """The file breaks its own format. Carries the byte address where that was seen, when there is one."""
+    """The file violates its format. `address` is the byte address of the violation, or None."""
 
     kind = "malformed"
     remedy = "The file may be truncated or damaged; compare its size with the original."
@@ -74,26 +75,26 @@ class MalformedFile(H5ZarrError):
 
 
 class Unsupported(H5ZarrError):
-    """The file is fine, but h5zarr does not read this part of the format."""
+    """The file is valid, but h5zarr does not support this part of the format."""
 
     kind = "unsupported"
-    remedy = "Nothing is wrong with the file; if you need this, please say so in an issue."
+    remedy = "The file is valid. If you need this feature, please open an issue."
 
 
 class Unrepresentable(H5ZarrError):
-    """The file is fine, but Zarr cannot express what it says."""
+    """The file is valid, but Zarr cannot represent this part of it."""
 
     kind = "unrepresentable"
-    remedy = "Read it from the file itself, with h5py for instance."
+    remedy = "Read it from the file itself, for example with h5py."
 
 
 class ProblemWarning(UserWarning):
-    """Something could not be read or translated, and the rest is there."""
+    """Something could not be read or translated. The rest of the file is unaffected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that could not be read or translated: where, what kind, what exactly, and what to do about it."""
+    """Something that could not be read or translated: its path, the kind of error, a message and a remedy."""
 
     path: str
     kind: str
@@ -106,3 +107,12 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
+
+
+SURPRISES = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError, struct.error)
+"""What Python and numpy raise for input that no check foresaw."""
+
+
+def surprised(error: BaseException) -> MalformedFile:
+    """Return the error to raise instead of one of the `SURPRISES`."""
+    return MalformedFile(f"it cannot be decoded: {type(error).__name__}: {error}")

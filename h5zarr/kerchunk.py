@@ -1,9 +1,9 @@
-"""For those who use kerchunk: its classes for HDF5 and netCDF-3, with their parameters, over h5zarr.
+"""Drop-in replacements for kerchunk's classes for HDF5 and netCDF-3, with the same parameters.
 
     from h5zarr.kerchunk import SingleHdf5ToZarr      # instead of kerchunk.hdf
 
-The references are dictionaries as kerchunk gives them, for `MultiZarrToZarr`, `merge_vars` and the engine "kerchunk".
-kerchunk itself is not needed to make them.
+The references are dictionaries in kerchunk's form, for `MultiZarrToZarr`, `merge_vars` and the engine "kerchunk".
+Creating them does not need kerchunk itself.
 """
 
 from __future__ import annotations
@@ -15,11 +15,16 @@ from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from h5zarr.encode.options import Inlining
+from h5zarr.commands.translate.options import Options
+from h5zarr.commands.translate.selecting import Selection
+from h5zarr.commands.translate.translate import run_translation, translate_source
+from h5zarr.commands.translate.translation import ProblemsFound, Translation
+from h5zarr.containers.json.json_writing import write_json
+from h5zarr.encode.inlining import Inlining
+from h5zarr.io.access import Access
 from h5zarr.io.file_object import FileObjectSource
-from h5zarr.refs.json_v2 import write_nodes_v2
-from h5zarr.selecting import Selection
-from h5zarr.translating import Options, ProblemsFound, Translation, translate, translate_source
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode
+from h5zarr.zarr_model.metadata import EncodedNode
 
 References: TypeAlias = MutableMapping[str, Any]
 
@@ -28,19 +33,19 @@ _CONSOLIDATED = ".zmetadata"
 
 
 class SingleHdf5ToZarr:
-    """The references of one file, HDF5, netCDF-4 or netCDF-3, as `kerchunk.hdf.SingleHdf5ToZarr` gives them.
+    """The references of one HDF5, netCDF-4 or netCDF-3 file, in the form of `kerchunk.hdf.SingleHdf5ToZarr`.
 
-    - `h5f`: a path or URL, an open binary file, or an h5py file or group. For the latter two `url` says where others
-      find the file; with a path it stands in the references in the place of that path.
-    - `spec`: 1 for `{"version": 1, "refs": ...}`, 0 for what is in `refs`.
-    - `inline_threshold`: arrays of at most as many bytes are inlined; 0 for only what cannot be referred to.
+    - `h5f`: a path or URL, an open binary file, or an h5py file or group. For an open file
+      `url` is required, and is where others find the file; with a path it replaces the path in the references.
+    - `spec`: 1 for `{"version": 1, "refs": ...}`, 0 for the content of `refs`.
+    - `inline_threshold`: inline arrays of up to this many bytes; 0 inlines only what cannot be referenced.
     - `storage_options`: for fsspec, if the file is opened here.
-    - `error`: what to do about what cannot be translated. "warn" warns of each problem, "ignore" does not, "raise"
-      raises `ProblemsFound`, and so does "pdb": from there `pdb.pm()` is near.
-    - `vlen_encode`: text is embedded, and only "embed" is allowed.
-    - `out`: a dictionary to be filled, or a `LazyReferenceMapper`, which is then flushed and returned.
-    - `unsupported_inline_threshold`: the same for arrays that could not be joined if they were referred to, since they
-      are shorter than the compressed chunk that they are in. The default is 1 MiB.
+    - `error`: how to treat problems. "warn" warns about each, "ignore" does not, "raise" raises `ProblemsFound`, and
+      so does "pdb", for use with `pdb.pm()`.
+    - `vlen_encode`: text is always embedded, so only "embed" is allowed.
+    - `out`: a dictionary to fill, or a `LazyReferenceMapper`, which is then flushed and returned.
+    - `unsupported_inline_threshold`: the same for arrays that could not be joined if they were referenced, because
+      they are shorter than their compressed chunk. The default is 1 MiB.
     """
 
     def __init__(
@@ -60,7 +65,7 @@ class SingleHdf5ToZarr:
         if error not in _ERRORS:
             raise ValueError(f"error is {error!r}, but must be one of {', '.join(_ERRORS)}")
         if url is None and not isinstance(h5f, str | os.PathLike):
-            raise ValueError("the file is open already: give the url by which others find it")
+            raise ValueError("the file is already open: also give the url where others find it")
         self._file = h5f
         self._url = url
         self._spec = spec
@@ -70,40 +75,41 @@ class SingleHdf5ToZarr:
         self._out = out
 
     def translate(self, preserve_linked_dsets: bool = False) -> Any:
-        """Return the references. `preserve_linked_dsets` has no effect: datasets are there under each of their names.
+        """Return the references. `preserve_linked_dsets` has no effect: datasets exist under each of their names.
 
-        They are a dictionary as `spec` wants it, or `out`, where that has to be flushed.
+        They are a dictionary in the form of `spec`, or `out` if that must be flushed.
         """
         translation = self._translate()
         if translation.problems and self._error in ("raise", "pdb"):
-            raise ProblemsFound(translation.problems, f"error={self._error!r} was given")
+            raise ProblemsFound(translation.problems, f"error={self._error!r}")
         if self._error == "warn":
             translation.warn()
         return _deliver(references_v2(translation), self._out, self._spec)
 
     def close(self) -> None:
-        """Do nothing: files that are opened here are closed as soon as they are translated."""
+        """Do nothing: files opened here are closed as soon as they are translated."""
 
     def _options(self, **more: Any) -> Options:
         return Options(zarr_format=2, joinable=True, inlining=self._inlining, **more)
 
     def _translate(self) -> Translation:
-        given, url, storage_options = self._file, self._url, self._storage_options
+        given, url = self._file, self._url
+        access = Access.from_options(self._storage_options)
         if isinstance(given, str | os.PathLike):
-            return translate(given, storage_options=storage_options, options=self._options(target_url=url))
+            return run_translation(given, None, self._options(target_url=url), access)
         assert url is not None
         if _is_of_h5py(given):
             options = self._options(selection=Selection(group=given.name))
-            return translate(url, storage_options=storage_options, options=options)
+            return run_translation(url, None, options, access)
         with FileObjectSource(given, url=url) as source:
-            return translate_source(source, url, self._options(), storage_options)
+            return translate_source(source, url, self._options(), access)
 
 
 class NetCDF3ToZarr(SingleHdf5ToZarr):
-    """The references of one file, as `kerchunk.netCDF3.NetCDF3ToZarr` gives them; CDF-5 is read as well.
+    """The references of one file, in the form of `kerchunk.netCDF3.NetCDF3ToZarr`. Also reads CDF-5.
 
-    `max_chunk_size` cuts values that are larger into chunks of about as many bytes; then they may not be joined with
-    those of other files. What else scipy's reader would take is without effect.
+    `max_chunk_size` splits larger values into chunks of about this many bytes; then they may not be joinable with those
+    of other files. Other arguments, which scipy's reader would take, have no effect.
     """
 
     def __init__(
@@ -125,17 +131,26 @@ class NetCDF3ToZarr(SingleHdf5ToZarr):
 
 
 def references_v2(translation: Translation) -> dict[str, Any]:
-    """Return the references of a translation to version 2 by key: text, or URL, address and number of bytes.
+    """Return the references of a translation to version 2 by key: text, or [URL, address, nbytes].
 
-    They are what would be written, but for the metadata of all nodes in one: whoever joins references would have those
-    of one file beside the nodes of others.
+    They equal the written ones, but lack consolidated metadata, which would be wrong in joined references, and the
+    records of groups, which kerchunk does not have.
     """
-    assert translation.nodes_v2 is not None
+    nodes = {
+        path: _without_record(node, translation.hierarchy.nodes[path])
+        for path, node in translation.fitted.nodes.items()
+    }
     text = io.BytesIO()
-    write_nodes_v2(translation.nodes_v2, translation.hierarchy.urls, translation.provenance, text)
+    write_json(replace(translation.fitted, nodes=nodes), translation.provenance, text)
     references: dict[str, Any] = json.loads(text.getvalue())["refs"]
     del references[_CONSOLIDATED]
     return references
+
+
+def _without_record(encoded: EncodedNode, node: GroupNode | ArrayNode) -> EncodedNode:
+    if not isinstance(node, GroupNode):
+        return encoded
+    return replace(encoded, documents={**encoded.documents, ".zattrs": dict(node.attributes)})
 
 
 def _inlining(threshold: int | None, unsupported_threshold: int | None) -> Inlining:
@@ -145,7 +160,7 @@ def _inlining(threshold: int | None, unsupported_threshold: int | None) -> Inlin
 
 
 def _deliver(references: dict[str, Any], out: References | None, spec: int) -> Any:
-    """Return references in the form that was asked for; `out` holds them, too."""
+    """Return references in the requested form, and store them in `out`."""
     filled: References = references
     if out is not None:
         out.update(references)
@@ -157,5 +172,5 @@ def _deliver(references: dict[str, Any], out: References | None, spec: int) -> A
 
 
 def _is_of_h5py(given: Any) -> bool:
-    """True for a file or group of h5py, which need not be imported to know it."""
+    """Return whether this is an h5py file or group, without importing h5py."""
     return type(given).__module__.partition(".")[0] == "h5py"

@@ -1,8 +1,10 @@
-"""What a file, or a reference file, may make this machine do. Without numpy, so that a command line can be read."""
+"""Limits on the resources that one untrusted input may use. Imports no numpy, so that the command line starts fast."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Self
 
 from h5zarr.errors import H5ZarrError
 
@@ -10,48 +12,56 @@ _GIB = 1 << 30
 
 
 class LimitReached(H5ZarrError):
-    """The input asks for more than it may. Nothing is wrong with it, or it was made to exhaust this machine."""
+    """The input exceeds a limit. It may be unusually large, or made to exhaust this machine."""
 
     kind = "limit"
 
     def __init__(self, what: str, name: str, most: int) -> None:
-        remedy = f"If you trust where it comes from, allow more: --limit {name}=NUMBER, or h5zarr.Limits({name}=...)."
-        super().__init__(f"{what}, more than the {most:,} that are allowed", remedy=remedy)
+        remedy = f"If you trust the input, raise the limit: limits={{{name!r}: NUMBER}}."
+        super().__init__(f"{what}; the limit is {most:,}", remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much one input may take. Far above what people write, and so that a process of a few GB survives the rest.
+    """Resources that one input may use. The defaults are far above normal files, and protect a process with a few GB.
 
-    What is inlined has limits of its own: `Inlining`.
+    Inlined data has its own limits: see `Inlining`.
     """
 
     depth: int = 10_000
-    """How deep groups may be nested."""
+    """Depth of nested groups."""
 
     object_count: int = 1_000_000
-    """How many groups, datasets and datatypes a file may have, or variables and dimensions."""
+    """Number of groups, datasets and datatypes in a file, or of variables and dimensions."""
 
     metadata_nbytes: int = 8 * _GIB
-    """How many bytes of metadata are read from one file. Those of a chunk take 16 to 100."""
+    """Bytes of metadata read from one file. The metadata of a chunk takes 16 to 100 bytes."""
 
     file_count: int = 10_000
-    """How many other files a file may refer to, directly or through others."""
+    """Number of other files that a file may refer to, directly or indirectly."""
 
     chunk_nbytes: int = 4 * _GIB
-    """What one filtered chunk may take when it is decoded to be read: the most that HDF5 had before version 2."""
+    """Size of one decoded chunk. The default is the maximum chunk size before HDF5 2.0."""
 
     references_nbytes: int = 2 * _GIB
-    """What a reference file may take, decompressed. A million chunks take 100 MB."""
+    """Size of a decompressed reference file. A million chunks take 100 MB."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{field.name} is {value!r}, but must be a positive number")
+                raise ValueError(f"limit {field.name!r} must be a positive integer, not {value!r}")
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, int]) -> Self:
+        """Return the limits with these fields. Raises ValueError for an unknown name or a value that makes no sense."""
+        known = [field.name for field in fields(cls)]
+        if unknown := [str(name) for name in values if name not in known]:
+            raise ValueError(f"limits has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
+        return cls(**values)
 
     def check(self, name: str, found: int, what: str) -> None:
-        """Raise LimitReached where `found` is more than the limit called `name` allows; `what` says of what."""
+        """Raise LimitReached if `found` exceeds the limit called `name`. `what` describes what was found."""
         if found > (most := getattr(self, name)):
             raise LimitReached(what, name, most)
 

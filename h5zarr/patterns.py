@@ -1,6 +1,6 @@
-"""Patterns for paths: `*`, `?` and `[...]` match within one name, `**` any number of groups.
+"""Path patterns. `*`, `?` and `[...]` match within one name; `**` matches any number of groups.
 
-A pattern that does not begin with a slash matches at any depth.
+A pattern without a leading slash matches at any depth.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 
 
 def compile_pattern(pattern: str) -> Callable[[str], bool]:
-    """Return a test of whole paths."""
+    """Return a function that tests whether a whole path matches."""
     if not pattern.startswith("/"):
         pattern = f"/**/{pattern}"
     names = split_path(pattern)
@@ -18,7 +18,7 @@ def compile_pattern(pattern: str) -> Callable[[str], bool]:
 
 
 def compile_patterns(patterns: Iterable[str]) -> Callable[[str], bool]:
-    """Return a test that is true for a path that one of the patterns matches, or that is in a group that one does."""
+    """Return a function that tests whether a path, or a group that contains it, matches any of the patterns."""
     tests = [compile_pattern(pattern) for pattern in patterns]
     return lambda path: any(test(place) for place in _with_groups(path) for test in tests)
 

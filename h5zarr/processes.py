@@ -1,4 +1,4 @@
-"""Other processes of this machine that work for this one, and end with it."""
+"""Worker processes on this machine that end when this process ends."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ Made = TypeVar("Made")
 
 
 def keep_to_one_processor() -> None:
-    """Have this process keep to one processor, a different one than its siblings where there are enough; if possible.
+    """Pin this process to one processor, if the system allows it.
 
-    For processes of many threads that take turns, as Python's do: whichever is next would run where there is room, and
-    find nothing of what it needs in that processor's cache. With a process for each of them, a tenth to a fifth of the
-    time was lost in that way. Where there are fewer, some other program may want the one that was chosen, and this
-    process could not get out of its way: leave it alone then.
+    Siblings get different processors if there are enough. This suits processes with many threads that take turns, as
+    Python threads do. Otherwise each thread runs on any free processor, whose cache holds none of its data. With one
+    process per processor, that cost 10 to 20 % of the time. Do not call this when there are fewer processes than
+    processors: another program may need the chosen processor, and this process could not move away.
     """
-    number = multiprocessing.current_process().name.rpartition("-")[2]  # siblings are numbered as they are started
+    # Siblings are numbered in the order in which they start.
+    number = multiprocessing.current_process().name.rpartition("-")[2]
     if hasattr(os, "sched_setaffinity") and number.isdigit():
         allowed = sorted(os.sched_getaffinity(0))
         with suppress(OSError):
@@ -37,15 +38,15 @@ def keep_to_one_processor() -> None:
 
 
 class WorkersLost(H5ZarrError):
-    """There is nobody left to do the work."""
+    """No worker process is left to do the work."""
 
     kind = "workers"
 
 
 class Processes:
-    """Up to `count` processes, started when there is work for them. They end with this one, however that ends.
+    """Up to `count` worker processes, started on demand. They end with this process, even if it is killed.
 
-    Each calls `begin` with `arguments` before anything else.
+    Each worker first calls `begin` with `arguments`.
     """
 
     def __init__(self, count: int, begin: Callable[..., None] | None = None, *arguments: Any) -> None:
@@ -55,31 +56,31 @@ class Processes:
         self._start()
 
     def _start(self) -> None:
-        # Not forked: threads of fsspec and others do not survive that.
+        # Forking would break the threads of fsspec and other libraries.
         context = multiprocessing.get_context("spawn")
         theirs, self._ours = context.Pipe(duplex=False)
         given = (theirs, self._begin, self._arguments)
         self._pool = ProcessPoolExecutor(self.count, context, initializer=_prepare, initargs=given)
-        self._theirs = theirs  # kept until the last process has it, which are started one by one
+        self._theirs = theirs  # stays open until the last process, which starts later, has inherited it
 
     def submit(self, function: Callable[Given, Made], *given: Given.args, **named: Given.kwargs) -> Future[Made]:
-        """Have a function called, now or when a process is free. Raises BrokenExecutor where one of them has died."""
+        """Call a function in the next free process. Raises BrokenExecutor if a process has died."""
         with _signals_blocked():
             return self._pool.submit(function, *given, **named)
 
     def renew(self) -> None:
-        """Begin anew, after one of them died and took the others with it. Raises WorkersLost where that fails, too."""
+        """Restart all processes after one of them died. Raises WorkersLost if no process can be started."""
         self.close()
         self._start()
         try:
             self.submit(os.getpid).result()
         except BrokenExecutor:
-            what = "no process can be started to do the work"
-            remedy = 'In a script, call this below: if __name__ == "__main__". Or see what the processes said.'
+            what = "no worker process can be started"
+            remedy = 'In a script, call this under `if __name__ == "__main__":`. Otherwise check the workers\' stderr.'
             raise WorkersLost(what, remedy=remedy) from None
 
     def close(self) -> None:
-        """End them, whatever they are doing."""
+        """Stop all processes, even those that are busy."""
         self._ours.close()
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._theirs.close()
@@ -87,11 +88,15 @@ class Processes:
 
 @contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Have signals wait while processes are started, which begin like that: one for all would end them at once."""
+    """Block signals while processes start.
+
+    They inherit the mask, so a Ctrl-C does not end them before they are ready.
+    """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # which does not wait, and has the processes that are started with it not wait
+    # The tracker unblocks signals when it starts, for itself and for the processes started with it.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
@@ -100,7 +105,7 @@ def _signals_blocked() -> Iterator[None]:
 
 
 def _prepare(until_closed: Connection, begin: Callable[..., None] | None, arguments: tuple[Any, ...]) -> None:
-    """End this process when the other end of a pipe is closed, by whom or whatever, and leave signals to its parent."""
+    """Exit when the parent closes its end of the pipe or dies. Ignore signals: the parent handles them."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 

@@ -1,4 +1,4 @@
-"""A read-only Zarr store over a hierarchy: Zarr reads the original files through it, with few requests."""
+"""A read-only Zarr store over a hierarchy. Zarr reads the original files through it, with few requests."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 
-from h5zarr.hierarchy import ArrayNode
-from h5zarr.io.fetch_policy import FetchPolicy
+from h5zarr.io.access import Access
 from h5zarr.io.ranges import read_one
 from h5zarr.io.span import Span
-from h5zarr.limits import USUAL, Limits
-from h5zarr.read.chunk_rows import ChunkRows, chunk_rows, grid_shape
+from h5zarr.opening import Opened, open_hierarchy
+from h5zarr.read.chunk_rows import ChunkRows, chunk_rows
 from h5zarr.read.gathering import Gathering
 from h5zarr.read.keys import find_chunk, find_metadata, list_children, list_keys, metadata_of
-from h5zarr.read.opening import Opened, open_hierarchy
 from h5zarr.read.sources import sized
+from h5zarr.zarr_model.hierarchy import ArrayNode
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
@@ -27,27 +26,52 @@ if TYPE_CHECKING:
 
 
 def open_store(
-    url: str | os.PathLike[str],
+    source: str | os.PathLike[str],
     *,
-    storage_options: Mapping[str, Any] | None = None,
-    policy: FetchPolicy | None = None,
     verify: bool = True,
     at: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    anon: bool = False,
+    network: Mapping[str, float] | None = None,
+    limits: Mapping[str, int] | None = None,
     allow: Sequence[str] = (),
-    limits: Limits = USUAL,
 ) -> HierarchyStore:
-    """Return a read-only Zarr store over references, or over an HDF5 or netCDF file, which is scanned now.
+    """Open references, or an HDF5 or netCDF file, as a read-only Zarr store.
 
-    `url` is a path or any fsspec URL. `storage_options` are for its file system and for those of the files that are
-    referred to; `{"s3": {...}, "https": {...}}` where they need different ones. `policy` describes the network. With
-    `verify`, a file that is not the one that was recorded raises `SourceChanged` at the first read from it. `at` is
-    the branch, tag or snapshot of an Icechunk repository. What the store leaves out is named in a `ProblemWarning`.
+    A file is scanned at once. A `ProblemWarning` names whatever the store leaves out.
 
-    References from elsewhere may not name files on this machine, and files none outside their own directory, but below
-    the places in `allow`, which are paths and URLs. `limits` bound what the input may take.
+    Parameters
+    ----------
+    source
+        A path or any URL that fsspec opens: references in JSON or Parquet, an Icechunk repository, or a file.
+    verify
+        Raise `SourceChanged` at the first read from a file that is not the one that was translated.
+    at
+        Branch, tag or snapshot of an Icechunk repository.
+    storage_options
+        Options for fsspec, for the references and the files they refer to; by protocol, `{"s3": {...}, "https":
+        {...}}`, if they need different ones.
+    anon
+        Read from the cloud without credentials.
+    network
+        How to read over a network, such as `{"latency_seconds": 0.1}`; see `docs/remote.md`.
+    limits
+        What the input may use, such as `{"chunk_nbytes": 2**28}`; see `docs/threat-model.md`.
+    allow
+        Directories, as paths or URLs, in which the input may refer to files that it otherwise may not.
+
+    Returns
+    -------
+    HierarchyStore
+        A Zarr version 3 store.
+
+    Raises
+    ------
+    H5ZarrError
+        `source` cannot be read.
     """
-    chosen: dict[str, Any] = {"policy": policy, "verify": verify, "at": at, "allow": allow, "limits": limits}
-    opened = open_hierarchy(url, storage_options=storage_options, **chosen)
+    access = Access.from_options(storage_options, network, limits, allow, anon=anon)
+    opened = open_hierarchy(source, access, verify=verify, at=at)
     opened.warn(stacklevel=2)
     return HierarchyStore(opened)
 
@@ -82,11 +106,11 @@ class HierarchyStore(Store):
 
     def with_read_only(self, read_only: bool = False) -> HierarchyStore:
         if not read_only:
-            raise ValueError("this store refers to files that it does not change: it is read-only")
+            raise ValueError("this store is read-only: it refers to files that it does not change")
         return HierarchyStore(self._opened)
 
     def close(self) -> None:
-        """Let go of files and connections."""
+        """Close files and connections."""
         super().close()
         self._opened.close()
 
@@ -125,7 +149,7 @@ class HierarchyStore(Store):
         return read_one(reader, wanted) if reader.is_near else await self._gather().get(source, wanted)
 
     def _locate(self, key: str) -> tuple[int, Span] | bytes | None:
-        """Return where a chunk is, or its bytes where they are inline; None where there is no such chunk."""
+        """Return the location of a chunk, or its bytes if they are inlined; None if there is no such chunk."""
         found = find_chunk(self._opened.hierarchy, key)
         if found is None:
             return None
@@ -134,10 +158,10 @@ class HierarchyStore(Store):
         assert isinstance(node, ArrayNode)
         if path not in self._rows:
             self._rows[path] = chunk_rows(node)
-        rows, grid = self._rows[path], grid_shape(node)
-        if any(number >= extent for number, extent in zip(index, grid, strict=True)):
+        rows = self._rows[path]
+        if any(number >= count for number, count in zip(index, node.grid.grid_shape, strict=True)):
             return None
-        number = np.array([np.ravel_multi_index(index, grid) if index else 0])
+        number = node.grid.number(np.array([index], np.int64))
         inline = int(rows.find_inline(number)[0])
         if inline >= 0:
             return rows.inline[inline]
@@ -149,10 +173,10 @@ class HierarchyStore(Store):
         return source, Span(int(rows.address[row]), int(nbytes[0]))
 
     def _gather(self) -> Gathering:
-        """Return what gathers requests on the loop that is running: Zarr's, or the user's own."""
+        """Return the request batcher of the running event loop: Zarr's or the user's own."""
         gathering = self._gathering
         if gathering is None or gathering.loop is not asyncio.get_running_loop():
-            # Not read again from where it is kept: the loop of another thread may have put its own there.
+            # Use the local variable: another thread's loop may have replaced the attribute.
             gathering = self._gathering = Gathering(self._opened.sources)
         return gathering
 
@@ -185,7 +209,7 @@ def _take(content: bytes, wanted: ByteRequest | None) -> bytes:
 
 
 def _bounds(nbytes: int, wanted: ByteRequest | None) -> tuple[int, int]:
-    """Return where the requested bytes begin and end in a value of `nbytes`."""
+    """Return the start and end of the requested bytes in a value of `nbytes`."""
     match wanted:
         case None:
             return 0, nbytes
@@ -195,4 +219,4 @@ def _bounds(nbytes: int, wanted: ByteRequest | None) -> tuple[int, int]:
             return min(offset, nbytes), nbytes
         case SuffixByteRequest(suffix=suffix):
             return max(0, nbytes - suffix), nbytes
-    raise TypeError(f"{wanted!r} is no request for bytes")
+    raise TypeError(f"{wanted!r} is not a byte request")

@@ -1,7 +1,7 @@
-"""Waist 1: what a file says, whatever its format. Each format has an interpreter to a `Tree`; `encode` goes on there.
+"""Waist 1: the content of a file, independent of its format. Each format has an interpreter that returns a `Tree`.
 
-Types are numpy's: numbers of either byte order, `bool`, `S` for strings of fixed length, `V` for opaque bytes,
-structured for records, datetime64, and `object` for text of any length.
+Types are numpy types: numbers of either byte order, `bool`, `S` for fixed-length strings, `V` for opaque bytes,
+structured types for records, datetime64, and `object` for variable-length text.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import Problem
+from h5zarr.errors import Problem, Unrepresentable
 from h5zarr.io.steps import Step
 
 
 class StoredFilter(Protocol):
-    """A filter by its HDF5 number, with the parameters that it was given."""
+    """An HDF5 filter: its registered number, name and client data (`values`)."""
 
     @property
     def number(self) -> int: ...
@@ -32,11 +32,11 @@ class StoredFilter(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoredChunks:
-    """Values as they stand in files, chunk by chunk; a chunk without a row reads as fill.
+    """Chunks of one or more files, one row per chunk. A chunk without a row reads as the fill value.
 
-    `index` is (count, rank) coordinates in the chunk grid, in row-major order. `source` is the number of the file in
-    `Tree.sources`, one for all chunks or one for each. `filter_mask` has bit i set where filter i was skipped.
-    `element_nbytes` is the size of an element in the file, where it is not that of the variable's type.
+    `index` has shape (count, rank) and holds chunk grid coordinates in row-major order. `source` is the position of the
+    file in `Tree.sources`: one number for all chunks, or one per chunk. Bit i of `filter_mask` is set if filter i was
+    skipped. `element_nbytes` is the size of an element in the file if it differs from that of the variable's type.
     """
 
     chunk_shape: tuple[int, ...]
@@ -51,10 +51,11 @@ class StoredChunks:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StoredRun:
-    """Plain values in row-major order from `address` on, of the file that is `source_nbytes` long: to be cut at will.
+    """Uncompressed values in row-major order, starting at `address`. `encode` may cut them into chunks of any size.
 
-    `shape` is that of the values, at most the variable's. Where other things lie between the elements of the first
-    axis, `stride` is how far apart these begin. Values behind the end of the file are missing, and read as fill.
+    `shape` is the shape of these values; it does not exceed the variable's. `stride` is the distance in bytes between
+    elements of the first axis if other content lies between them. `source_nbytes` is the size of the file. Values
+    beyond the end of the file are missing and read as the fill value.
     """
 
     shape: tuple[int, ...]
@@ -66,17 +67,17 @@ class StoredRun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldBytes:
-    """Values that were found among the metadata: all of them, unfiltered, in row-major order."""
+    """All values of a variable, read with the metadata: unfiltered, in row-major order."""
 
     content: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ConvertedValues:
-    """Values that are not in the file as readers see them: `read` returns them, of the variable's shape and type.
+    """Values that must be converted before readers can use them. `read` returns them in the variable's shape and type.
 
-    `nbytes` is about what they take, known before they are read; `source` is the number of the file that is read.
-    Where a codec can do the same to each chunk, `stored` has the chunks and `codec` is its Zarr metadata.
+    `nbytes` estimates their size before they are read. `source` is the position of the file in `Tree.sources`. If a
+    codec can convert each chunk instead, `stored` holds the chunks and `codec` its Zarr metadata.
     """
 
     read: Callable[[], Step[npt.NDArray[Any]]]
@@ -91,7 +92,7 @@ Storage: TypeAlias = StoredChunks | StoredRun | HeldBytes | ConvertedValues
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredEnumeration:
-    """The names of an enumeration's values, and the name that netCDF gives the type."""
+    """The members of an enumeration (name and value), and the netCDF name of the type."""
 
     name: str
     members: tuple[tuple[str, int], ...]
@@ -99,10 +100,10 @@ class StoredEnumeration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttributeNotes:
-    """What the file says of the attributes of an object and their values do not tell.
+    """Facts about the attributes of an object that their values do not show.
 
-    `foreign` are those of types that netCDF does not know; `padded` has the size of those that are fixed text, filled
-    up with blanks that are not in the values.
+    `foreign` names attributes whose types netCDF does not support. `padded` holds the stored size of each fixed-length
+    string attribute whose trailing blanks were removed.
     """
 
     foreign: tuple[str, ...] = ()
@@ -114,12 +115,12 @@ NO_NOTES = AttributeNotes()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredForm:
-    """What the file says of a variable and a Zarr array does not tell.
+    """Facts about the storage of a variable that a Zarr array does not show.
 
-    `chunk_shape` is None where the values are not in chunks. The rest concerns elements, where those of the variable's
-    type are others than the file's: `number` is numpy's type for numbers of odd precision and for booleans, `members`
-    are the names of a record that is shown as a complex number or with its gaps, `padding` is what fixed text was
-    filled up with and lost.
+    `chunk_shape` is None if the values are not chunked. The other fields apply if the elements in the file differ from
+    those of the variable's type: `number` is the numpy type of integers with an unusual precision and of booleans,
+    `members` names the fields of a record that is shown as a complex number or with its gaps, and `padding` is the
+    padding that was removed from fixed-length strings.
     """
 
     chunk_shape: tuple[int, ...] | None = None
@@ -132,14 +133,14 @@ class StoredForm:
 
 
 AttributeValue: TypeAlias = str | npt.NDArray[Any] | Sequence["AttributeValue"] | Mapping[str, "AttributeValue"]
-"""Text; numbers or records of any shape; or sequences and records of such, where numpy has no type for them."""
+"""Text, numbers or records of any shape, or nested sequences and mappings of these if numpy has no type for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Variable:
-    """An array. `fill` is one element, what unwritten space reads as; None is the type's zero.
+    """An array. `fill` is one element, the value of unwritten space; None means zero.
 
-    `stored` is None where the format has neither chunks nor filters, or nobody knows.
+    `stored` is None if the format has neither chunks nor filters, or if the storage is unknown.
     """
 
     dtype: np.dtype[Any]
@@ -153,9 +154,9 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TreeGroup:
-    """A group. `unlimited` are those of its own dimensions, also without a variable, that may grow.
+    """A group. `unlimited` names the unlimited dimensions defined in this group, including those without a variable.
 
-    `is_classic` says that the format has neither chunks nor filters.
+    `is_classic` is True if the format has neither chunks nor filters (netCDF-3).
     """
 
     attributes: Mapping[str, AttributeValue] = field(default_factory=dict)
@@ -166,10 +167,10 @@ class TreeGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tree:
-    """Groups and variables by path, parents before children; the root is "/".
+    """Groups and variables by path, parents before children. The root is "/".
 
-    `sources` are the URLs that chunks refer to, the file itself first. `problems` name what is left out, `warnings`
-    what is there but not all that it was.
+    `sources` are the URLs that chunks refer to; the file itself comes first. `problems` describe objects that were left
+    out, `warnings` objects that are present but incomplete.
     """
 
     nodes: Mapping[str, TreeGroup | Variable]
@@ -178,13 +179,23 @@ class Tree:
     warnings: tuple[Problem, ...] = ()
 
 
+# --- names that Zarr readers cannot look up; other unusual names, such as "__x", work
+
 _METADATA = "zarr.json"
-_NO_ZARR_NAMES = frozenset({"", ".", "..", _METADATA})
+_REMEDY = "Rename it in a copy of the file, or read it from the file itself."
 
 
 def refuse_name(path: str, name: str) -> Problem | None:
-    """Return why Zarr readers cannot look up what is called `name`; other odd names, such as "__x", do no harm."""
-    if name not in _NO_ZARR_NAMES and "\\" not in name and "/" not in name:
-        return None
-    what = f"a Zarr reader takes the name {name!r} for {'its own metadata' if name == _METADATA else 'a path'}"
-    return Problem(path, "unrepresentable", f"{what}; what it names is left out", "Give it another name.")
+    """Return a problem if Zarr does not allow `name` for a node, else None."""
+    return _refuse(path, name, "metadata") if name == _METADATA else refuse_path(path, name)
+
+
+def refuse_path(path: str, name: str) -> Problem | None:
+    """Return a problem if readers treat `name` as a path, else None. They find a `zarr.json` in references."""
+    is_path = name in ("", ".", "..") or "\\" in name or "/" in name
+    return _refuse(path, name, "a path") if is_path else None
+
+
+def _refuse(path: str, name: str, taken_for: str) -> Problem:
+    what = f"Zarr readers treat the name {name!r} as {taken_for}; the object is left out"
+    return Problem(path, Unrepresentable.kind, what, _REMEDY)

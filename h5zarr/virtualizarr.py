@@ -1,17 +1,15 @@
-"""For those who use VirtualiZarr: a parser of HDF5, netCDF-4 and netCDF-3 files, over h5zarr.
+"""A VirtualiZarr parser for HDF5, netCDF-4 and netCDF-3 files.
 
 virtualizarr.open_virtual_dataset(url, registry=registry, parser=h5zarr.virtualizarr.Parser())
 """
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from glob import escape
-from math import prod
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -23,26 +21,27 @@ from obstore.store import MemoryStore
 from virtualizarr.manifests import ChunkManifest, ManifestArray, ManifestGroup, ManifestStore
 from zarr.core.metadata import ArrayV3Metadata
 
-from h5zarr.encode.encode import TYPES
-from h5zarr.encode.options import Inlining
+from h5zarr.commands.translate.options import make_options, several
+from h5zarr.commands.translate.translate import translate_source
+from h5zarr.commands.translate.translation import ProblemsFound, Translation
+from h5zarr.encode.inlining import Inlining
 from h5zarr.errors import H5ZarrError, Problem, SourceError, Unrepresentable
-from h5zarr.hierarchy import ArrayNode, GroupNode
-from h5zarr.io.grammar import grammar_of, split_query
+from h5zarr.io.access import Access
+from h5zarr.io.location import Location
 from h5zarr.io.obstore import ObjectSource
-from h5zarr.io.quoting import settle_url
+from h5zarr.io.protocols import grammar_of
 from h5zarr.io.source import Source, open_source
-from h5zarr.io.url import display_url, find_local_path
-from h5zarr.refs.json_v3 import encode_metadata_v3
-from h5zarr.selecting import Selection
-from h5zarr.translating import Options, ProblemsFound, Translation, translate_source
+from h5zarr.io.urls import split_query
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode
+from h5zarr.zarr_model.v3_nodes import encode_metadata_v3
 
 _VERSION = f"VirtualiZarr {virtualizarr.__version__}"
 _INLINED: str | None = getattr(virtualizarr.manifests.manifest, "INLINED_CHUNK_PATH", None)
-"""What stands in a manifest in the place of a URL where it holds the bytes itself. None in versions that cannot."""
+"""The URL that marks bytes held by the manifest itself. None in versions that cannot hold any."""
 
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _HELD_URL = "h5zarr-inline://memory"
-_MOST_CHUNKS = 50_000_000  # manifests are dense: they take 32 bytes for each chunk of the grid, written or not
+_MOST_CHUNKS = 50_000_000  # manifests are dense: 32 bytes for each chunk of the grid, written or not
 
 
 class NotVirtual(Unrepresentable):
@@ -54,14 +53,15 @@ class NotVirtual(Unrepresentable):
 class Parser:
     """A parser for VirtualiZarr, which calls it with the URL of a file and a registry of stores.
 
-    - `group` becomes the root; `drop_variables` are the names of variables and groups in it that are left out.
-    - The file, and those that it refers to, are read through the registry's store; through fsspec where there are
-      `storage_options`, which may be empty, or where the registry has no store for them.
-    - `options` are those of a translation. By default arrays can be joined, and what can be referred to is not inlined,
-      but for coordinates, which VirtualiZarr loads anyway.
+    - `group` becomes the root; `drop_variables` are the names of variables and groups in it to leave out.
+    - `include`, `exclude`, `strict`, `inline_bytes`, `max_inline_bytes`, `limits` and `allow` are those of
+      `h5zarr.translate`. By default only coordinates, which VirtualiZarr loads anyway, and values that cannot be
+      referenced are inlined.
+    - The file, and those that it refers to, are read through the registry's store; through fsspec if
+      `storage_options` is given, even if empty, or if the registry has no store for them.
 
-    What cannot be translated, or not be held by this version of VirtualiZarr, is left out with a `ProblemWarning`; it
-    is an error with `options.strict`.
+    Arrays can be joined with those of other files. Arrays that cannot be translated, or that this version of
+    VirtualiZarr cannot hold, are left out with a `ProblemWarning`; with `strict` they are an error.
     """
 
     def __init__(
@@ -69,47 +69,58 @@ class Parser:
         group: str | None = None,
         drop_variables: Iterable[str] | None = None,
         storage_options: Mapping[str, Any] | None = None,
-        options: Options | None = None,
+        *,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        strict: bool = False,
+        inline_bytes: int | None = None,
+        max_inline_bytes: int | None = None,
+        limits: Mapping[str, int] | None = None,
+        allow: Sequence[str] = (),
     ) -> None:
-        self.group = group
-        self.drop_variables = tuple(drop_variables or ())
         self.storage_options = storage_options
-        self.options = options or Options(joinable=True, inlining=_usual_inlining())
+        self.access = Access.from_options(storage_options, limits=limits, allow=allow)
+        options = make_options(
+            group=group or "/",
+            include=include,
+            exclude=(*several("exclude", exclude), *(f"/{escape(name)}" for name in drop_variables or ())),
+            strict=strict,
+            inline_bytes=inline_bytes,
+            max_inline_bytes=max_inline_bytes,
+            joinable=True,
+        )
+        if inline_bytes is None:
+            options = replace(options, inlining=_usual_inlining(options.inlining.total_nbytes))
+        self.options = options
 
     def __call__(self, url: str, registry: ObjectStoreRegistry) -> ManifestStore:
-        """Return a store with the arrays of the file at `url`; their chunks are read through the registry's stores."""
+        """Return a store with the arrays of the file at `url`. Their chunks are read through the registry's stores."""
         translation = self._translate(url, registry)
         held: dict[str, bytes] = {}
         arrays, problems = _manifest_arrays(translation, held)
         hierarchy = translation.hierarchy
-        told = replace(translation, hierarchy=replace(hierarchy, problems=hierarchy.problems + problems))
+        fitted = replace(translation.fitted, hierarchy=replace(hierarchy, problems=hierarchy.problems + problems))
+        told = replace(translation, fitted=fitted)
         if told.problems and self.options.strict:
-            raise ProblemsFound(told.problems, "options.strict is set")
+            raise ProblemsFound(told.problems, "strict=True")
         told.warn(stacklevel=3)
         return ManifestStore(_manifest_group(hierarchy.nodes, arrays), registry=_with_held(registry, held))
 
     def _translate(self, url: str, registry: ObjectStoreRegistry) -> Translation:
-        given = self.options.selection
-        selection = Selection(
-            group=given.group if self.group is None else self.group,
-            include=given.include,
-            exclude=(*given.exclude, *(f"/{escape(name)}" for name in self.drop_variables)),
-        )
-        options = replace(self.options, selection=selection, zarr_format=3)
         opener = partial(open_through, registry, storage_options=self.storage_options)
         with opener(url) as source:
-            return translate_source(source, url, options, opener=opener)
+            return translate_source(source, url, self.options, self.access, opener)
 
 
 def open_through(registry: ObjectStoreRegistry, url: str, storage_options: Mapping[str, Any] | None = None) -> Source:
-    """Return the source at `url`, through the registry's store for it; through fsspec where there is none.
+    """Return the source at `url`, through the registry's store for it, or fsspec if there is none.
 
-    A local file is mapped into memory, as always. With `storage_options` everything is read through fsspec.
+    A local file is always memory-mapped. With `storage_options`, everything is read through fsspec.
     """
-    if find_local_path(url) is not None:
+    if Location.parse(url).path is not None:
         return open_source(url)
     if storage_options is not None:
-        return open_source(url, storage_options)
+        return open_source(url, Access.from_options(storage_options))
     try:
         store, path = registry.resolve(_resolvable(url))
     except ValueError:
@@ -119,9 +130,10 @@ def open_through(registry: ObjectStoreRegistry, url: str, storage_options: Mappi
     return ObjectSource(store, path, url=url)
 
 
-def _usual_inlining() -> Inlining:
-    """Return what is inlined unless the user says otherwise: coordinates, where a manifest can hold them."""
-    return Inlining.up_to(0) if _INLINED is None else Inlining(array_nbytes=0)
+def _usual_inlining(total_nbytes: int) -> Inlining:
+    """Return the default inlining: coordinates, if a manifest can hold them."""
+    inlining = Inlining.up_to(0) if _INLINED is None else Inlining(array_nbytes=0)
+    return replace(inlining, total_nbytes=total_nbytes)
 
 
 # --- from nodes to arrays and groups
@@ -130,7 +142,7 @@ def _usual_inlining() -> Inlining:
 def _manifest_arrays(
     translation: Translation, held: dict[str, bytes]
 ) -> tuple[dict[str, ManifestArray], tuple[Problem, ...]]:
-    """Return the arrays by path, and a problem for each that VirtualiZarr cannot hold; see `_hold` for `held`."""
+    """Return the arrays by path, and a problem for each array that VirtualiZarr cannot hold. See `_hold` for `held`."""
     arrays: dict[str, ManifestArray] = {}
     problems: list[Problem] = []
     urls = np.array([_resolvable(url) for url in translation.hierarchy.urls], np.dtypes.StringDType())
@@ -140,33 +152,32 @@ def _manifest_arrays(
         except H5ZarrError as error:
             problems.append(Problem.from_error(path, error))
         except (KeyError, TypeError, ValueError, NotImplementedError) as error:
-            problems.append(Problem.from_error(path, NotVirtual(f"{_VERSION} does not take it: {error}")))
+            problems.append(Problem.from_error(path, NotVirtual(f"{_VERSION} does not accept it: {error}")))
     return arrays, tuple(problems)
 
 
 def _manifest_array(path: str, node: ArrayNode, urls: npt.NDArray[Any], held: dict[str, bytes]) -> ManifestArray:
     metadata = ArrayV3Metadata.from_dict(encode_metadata_v3(node))
     if _INLINED is None and node.manifest.inline and node.dimension_names != (path.rpartition("/")[2],):
-        raise NotVirtual(f"some of the values cannot be referred to, and {_VERSION} cannot hold them itself")
+        raise NotVirtual(f"some of the values cannot be referenced, and {_VERSION} cannot inline them")
     return ManifestArray(metadata=metadata, chunkmanifest=_chunk_manifest(node, urls, held))
 
 
 def _chunk_manifest(node: ArrayNode, urls: npt.NDArray[Any], held: dict[str, bytes]) -> ChunkManifest:
-    """Return where the chunks of an array are, for each place of its grid. The empty URL is that of a missing chunk."""
-    grid = tuple(-(-extent // chunk) for extent, chunk in zip(node.shape, node.chunk_shape, strict=True))
-    if prod(grid) > _MOST_CHUNKS:
-        raise NotVirtual(f"{_VERSION} would need memory for each of {prod(grid)} chunks, and few of them are there")
-    paths = np.full(prod(grid), "", np.dtypes.StringDType())
-    addresses, sizes = np.zeros(prod(grid), np.uint64), np.zeros(prod(grid), np.uint64)
+    """Return the chunk manifest of an array, for the whole grid. Missing chunks have an empty URL."""
+    grid, count = node.grid.grid_shape, node.grid.chunk_count
+    if count > _MOST_CHUNKS:
+        raise NotVirtual(f"{_VERSION} would need memory for each of {count} chunks, most of which are missing")
+    paths = np.full(count, "", np.dtypes.StringDType())
+    addresses, sizes = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
     manifest = node.manifest
-    inside = (manifest.index < np.array(grid, np.int64)).all(axis=1)  # a dataset that shrank keeps chunks outside
-    steps = np.array([prod(grid[axis + 1 :]) for axis in range(len(grid))], np.int64)
-    place = manifest.index[inside] @ steps
+    inside = node.grid.contains(manifest.index)  # a dataset that shrank keeps chunks outside the grid
+    place = node.grid.number(manifest.index[inside])
     source = manifest.source if isinstance(manifest.source, int) else manifest.source[inside]
     paths[place], addresses[place], sizes[place] = urls[source], manifest.address[inside], manifest.nbytes[inside]
     inline = {index: content for index, content in manifest.inline.items() if np.less(index, grid).all()}
     for index, content in inline.items():
-        number = int(np.dot(index, steps))
+        number = int(node.grid.number(np.array([index], np.int64))[0])
         paths[number] = _INLINED or _hold(content, held)
         sizes[number] = len(content)
     return ChunkManifest.from_arrays(
@@ -179,10 +190,10 @@ def _chunk_manifest(node: ArrayNode, urls: npt.NDArray[Any], held: dict[str, byt
 
 
 def _hold(content: bytes, held: dict[str, bytes]) -> str:
-    """Return the URL of a chunk that is held in memory, for versions whose manifests hold no bytes.
+    """Return the URL of a chunk held in memory, for versions whose manifests hold no bytes.
 
-    Only coordinates come here, which VirtualiZarr loads when it opens a file. No reader knows the protocol: should one
-    be told of it, it fails, where a URL that leads nowhere might read as fill.
+    This concerns only coordinates, which VirtualiZarr loads when it opens a file. No reader knows the protocol, so a
+    reader that meets the URL fails, where a URL that leads nowhere might read as fill.
     """
     name = str(len(held))
     held[name] = content
@@ -190,7 +201,7 @@ def _hold(content: bytes, held: dict[str, bytes]) -> str:
 
 
 def _manifest_group(nodes: Mapping[str, GroupNode | ArrayNode], arrays: Mapping[str, ManifestArray]) -> ManifestGroup:
-    """Return the root, with all groups and those of the `arrays` that are there."""
+    """Return the root, with all groups and the remaining `arrays`."""
     members: dict[str, dict[str, Any]] = {path: {} for path, node in nodes.items() if isinstance(node, GroupNode)}
     made = ManifestGroup()
     for path, node in reversed(list(nodes.items())):
@@ -200,7 +211,7 @@ def _manifest_group(nodes: Mapping[str, GroupNode | ArrayNode], arrays: Mapping[
             made = ManifestGroup(
                 arrays={key: one for key, one in inside.items() if isinstance(one, ManifestArray)},
                 groups={key: one for key, one in inside.items() if isinstance(one, ManifestGroup)},
-                attributes={key: value for key, value in node.attributes.items() if key != TYPES},
+                attributes=dict(node.attributes),
             )
             if path != "/":
                 members[parent or "/"][name] = made
@@ -213,12 +224,12 @@ def _manifest_group(nodes: Mapping[str, GroupNode | ArrayNode], arrays: Mapping[
 
 
 def _resolvable(url: str) -> str:
-    """Return a URL as a registry resolves it: without escapes, for stores take a percent sign for one.
+    """Return a URL in the form that a registry resolves: without escapes, because stores would decode them again.
 
-    Raises NotVirtual where the registry, or whoever reads what VirtualiZarr writes, would take it for another file.
+    Raises NotVirtual if the registry, or a reader of VirtualiZarr's output, would read another file.
     """
-    path = find_local_path(url)
-    uri = f"file://{os.path.abspath(path)}" if path is not None else settle_url(url)
+    location = Location.parse(url)
+    uri = location.for_fsspec() if location.path is None else f"file://{location.absolute()}"
     is_web = grammar_of(uri).is_quoted
     if is_web:
         address, query = split_query(uri)
@@ -226,14 +237,14 @@ def _resolvable(url: str) -> str:
     parts = urlparse(uri)
     if f"{parts.scheme}://{parts.netloc}{parts.path}" != uri:
         what = "? or #" + (" or ; in its name, or with a query" if is_web else " in its name")
-        raise NotVirtual(f"{display_url(url)}: {_VERSION} reads no file with {what}")
+        raise NotVirtual(f"{location}: {_VERSION} cannot read a file with {what}")
     if is_web and _ESCAPE.search(uri):
-        raise NotVirtual(f"{display_url(url)}: others read what {_VERSION} writes with the percent sign undone")
+        raise NotVirtual(f"{location}: readers of {_VERSION}'s output decode the percent sign")
     return uri
 
 
 def _with_held(registry: ObjectStoreRegistry, held: Mapping[str, bytes]) -> ObjectStoreRegistry:
-    """Return a registry that also knows the chunks that are held in memory; the same, where there are none."""
+    """Return a registry that also resolves chunks held in memory; the same registry if there are none."""
     if not held:
         return registry
     store = MemoryStore()

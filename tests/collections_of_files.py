@@ -1,4 +1,4 @@
-"""The files that tests read: the project's samples, and larger collections where somebody has put them beside it."""
+"""The files that tests read: the project's samples, and larger collections in a folder beside the project."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+
+from tests.truth.unreadable import NOT_OPENED_BY_H5PY, REFUSED
 
 PROJECT = Path(__file__).resolve().parent.parent
 SAMPLES = PROJECT / "sample_data"
@@ -54,6 +56,22 @@ def parameters(paths: list[Path], root: Path) -> list[object]:
     return [pytest.param(path, id=str(path.relative_to(root))) for path in paths]
 
 
+def name_of(path: Path) -> str:
+    """Return the name of a file in the lists of `tests/truth/unreadable.py`."""
+    root = PROJECT if path.is_relative_to(SAMPLES) else SHARED
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.name
+
+
+def translatable(paths: list[Path]) -> list[Path]:
+    """Return the files that h5zarr must translate: all but those it is known to refuse."""
+    return [path for path in paths if name_of(path) not in REFUSED]
+
+
+def comparable(paths: list[Path]) -> list[Path]:
+    """Return the files that both h5zarr and h5py read."""
+    return [path for path in translatable(paths) if name_of(path) not in NOT_OPENED_BY_H5PY]
+
+
 def any_samples() -> list[object]:
     """Return pytest parameters for every file of `sample_data/`, of both formats."""
     return parameters([*sample_files(), *classic_samples()], SAMPLES)
@@ -62,3 +80,10 @@ def any_samples() -> list[object]:
 def any_shared(folder: str) -> list[object]:
     """Return pytest parameters for the files of a shared collection, of both formats."""
     return parameters([*shared_files(folder), *shared_classic_files(folder)], SHARED / folder)
+
+
+def translatable_shared(folder: str, most_nbytes: int | None = None) -> list[object]:
+    """Return pytest parameters for the files of a shared collection that h5zarr must translate, of both formats."""
+    paths = translatable([*shared_files(folder), *shared_classic_files(folder)])
+    small = [path for path in paths if most_nbytes is None or path.stat().st_size <= most_nbytes]
+    return parameters(small, SHARED / folder)

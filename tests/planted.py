@@ -85,7 +85,7 @@ class Planted:
     def run(self, *arguments: str) -> None:
         """Run a command with the storage options."""
         texts = [f"{name}={json.dumps(value)}" for name, value in self.options.items()]
-        main([*arguments, *(word for text in texts for word in ("--storage-option", text))])
+        main([*arguments, *(word for text in texts for word in ("--storage-options", text))])
 
     def texts(self) -> list[str]:
         """Return all that was said, and every file that was written."""

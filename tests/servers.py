@@ -96,6 +96,14 @@ class RangeServer:
         """Return the URL of the file that was given as `path`, which begins with a slash."""
         return f"http://127.0.0.1:{self.port}{path}"
 
+    def set_faults(self, faults: Faults) -> None:
+        """Do `faults` from now on, and count GETs from 1 again.
+
+        Call it while no request is under way, and not after a read that failed: its abandoned requests may still
+        arrive, and would be counted.
+        """
+        self.faults, self.counts.gets = faults, []
+
     def __enter__(self) -> Self:
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._start(), self._loop).result(10)

@@ -1,69 +1,84 @@
-"""The folder tree is the architecture: rooms import only rooms to their left, and heavy packages stay out of it."""
+"""The folder tree is the architecture: a matrix says which room may import which, and heavy packages stay out."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+from collections import Counter
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+import h5zarr
+
 PACKAGE = Path(__file__).resolve().parent.parent / "h5zarr"
 
-# From left to right; each room may import itself and what stands before it.
-ROOMS = (
-    "errors",
-    "limits",
-    "patterns",
-    "processes",
-    "io",
-    "filters",
-    "hdf5",
-    "tree",
-    "netcdf3",
-    "netcdf4",
-    "hierarchy",
-    "encode",
-    "refs",
-    "icechunk",
-    "codecs",
-    "inspect",
-    "scanning",
-    "related",
-    "selecting",
-    "containers",
-    "translating",
-    "many",
-    "virtualizarr",
-    "kerchunk",
-    "read",
-    "converting",
-    "store",
-    "engine",
-    "indexing",
-    "verifying",
-    "validating",
-    "checking",
-    "cli",
-    "__main__",
-)
+# Who may import whom. Every room may import itself; nothing else is permitted, and nothing here is unused.
+MATRIX = """
+display:
+errors:
+netcdf_names:
+patterns:
+filters: display errors
+limits: errors
+processes: errors
+io: errors limits
+hdf5: errors filters limits io
+tree: errors io
+netcdf3: errors limits io tree
+netcdf4: errors netcdf_names io hdf5 tree
+zarr_model: errors filters io tree
+codecs: errors filters hdf5 netcdf4 zarr_model
+encode: errors filters io tree zarr_model
+formats: limits io hdf5 netcdf3
+read: errors filters limits io netcdf4 zarr_model
+commands/inspect: display errors netcdf_names patterns filters io hdf5 netcdf3 netcdf4 formats
+containers: errors limits io zarr_model encode read
+commands/translate: errors patterns io hdf5 tree netcdf3 netcdf4 zarr_model encode formats containers
+commands/validate: display errors filters io zarr_model read containers
+commands/convert: errors patterns io zarr_model read containers commands/translate
+commands/index: errors processes io zarr_model formats read containers commands/translate
+kerchunk: io zarr_model encode containers commands/translate
+opening: errors io zarr_model read containers commands/translate
+virtualizarr: errors io zarr_model encode commands/translate
+commands/check: display errors io hdf5 netcdf3 zarr_model encode formats commands/translate commands/index
+commands/status: display errors io commands/index
+store: io zarr_model read opening
+commands/verify: errors netcdf_names processes io zarr_model read opening store
+engine: errors netcdf_names filters io tree zarr_model encode read containers opening store
+cli: display errors limits io zarr_model commands/inspect containers commands/translate commands/validate
+    commands/convert commands/index commands/check commands/status commands/verify
+__main__: cli
+"""
+MAY_IMPORT = {
+    room: set(others.split()) for room, others in re.findall(r"^(\S+):(.*(?:\n    .*)*)", MATRIX, re.MULTILINE)
+}
 OUTSIDE_NUMPY = {
     "fsspec": {
-        *("io/remote.py", "io/remote_ranges.py", "io/fetch.py", "io/failure.py", "io/whole.py", "io/filesystems.py"),
-        *("read/sources.py", "refs/output.py"),
+        *("io/remote.py", "io/remote_ranges.py", "io/fetch.py", "io/failure.py", "io/filesystems.py"),
+        *("io/access.py", "containers/output.py"),
     },
     "numcodecs": {"hdf5/checksum.py", "filters/*", "codecs/*"},
-    "h5py": {"verifying/*"},
-    "zarr": {"codecs/*", "store.py", "engine/values.py", "virtualizarr.py", "icechunk/*", "verifying/*"},
+    "h5py": {"commands/verify/*"},
+    "zarr": {
+        "codecs/*",
+        "store.py",
+        "engine/values.py",
+        "virtualizarr.py",
+        "containers/icechunk/*",
+        "commands/verify/*",
+    },
     "xarray": {"engine/*"},
     "virtualizarr": {"virtualizarr.py"},
     "obspec_utils": {"virtualizarr.py"},
     "obstore": {"virtualizarr.py"},
     "kerchunk": set(),
-    "icechunk": {"icechunk/*"},
-    "pyarrow": {"refs/parquet_files.py", "indexing/table.py"},
+    "icechunk": {"containers/icechunk/*"},
+    "pyarrow": {"containers/parquet/part_files.py", "commands/index/catalog_table.py"},
 }
 
 
@@ -72,7 +87,17 @@ def modules() -> list[Path]:
 
 
 def room_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return "/".join(parts[:2]) if parts[0] == "commands" else parts[0]
+
+
+def rooms_in(names: set[str]) -> set[str]:
+    """Return the rooms of the modules of the package that have these names."""
+    return {
+        room_of(PACKAGE / name.removeprefix("h5zarr.").replace(".", "/"))
+        for name in names
+        if name.startswith("h5zarr.")
+    }
 
 
 def imports(path: Path) -> set[str]:
@@ -86,23 +111,62 @@ def imports(path: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_rooms_import_only_rooms_to_their_left(path: Path) -> None:
-    room = room_of(path)
-    if room == "__init__":
-        return
-    left = set(ROOMS[: ROOMS.index(room) + 1])
-    inside = {name.split(".")[1] for name in imports(path) if name.startswith("h5zarr.")}
-    assert inside <= left
-
-
-def test_formats_do_not_know_each_other() -> None:
-    inside = {room: set() for room in ("netcdf3", "hdf5", "netcdf4")}
+@cache
+def found_imports() -> dict[str, set[str]]:
+    """Return for each room the other rooms whose modules it imports, wherever the import stands."""
+    found: dict[str, set[str]] = {room_of(path): set() for path in modules()}
     for path in modules():
-        if (room := room_of(path)) in inside:
-            inside[room] |= {name.split(".")[1] for name in imports(path) if name.startswith("h5zarr.")}
-    assert inside["netcdf3"] <= {"netcdf3", "errors", "limits", "io", "tree"}
-    assert "netcdf3" not in inside["hdf5"] | inside["netcdf4"]
+        found[room_of(path)] |= rooms_in(imports(path)) - {room_of(path)}
+    return found
+
+
+def test_every_room_is_in_the_matrix() -> None:
+    assert set(found_imports()) - {"__init__", "commands/__init__"} == set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_rooms_import_only_what_the_matrix_permits(room: str) -> None:
+    assert found_imports()[room] <= MAY_IMPORT[room]
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_the_matrix_permits_nothing_that_nobody_needs(room: str) -> None:
+    assert MAY_IMPORT[room] <= found_imports()[room]
+
+
+def test_rooms_import_in_one_direction() -> None:
+    """No two rooms import each other, directly or through others."""
+    order: list[str] = []
+    left = dict(MAY_IMPORT)
+    while left:
+        free = [room for room, others in left.items() if others <= set(order)]
+        assert free, f"these rooms import each other: {sorted(left)}"
+        order += free
+        left = {room: others for room, others in left.items() if room not in free}
+
+
+def test_no_name_of_a_file_occurs_three_times() -> None:
+    names = Counter(path.name for path in modules() if path.name != "__init__.py")
+    assert not [name for name, count in names.items() if count > 2]
+
+
+def test_no_name_of_a_class_occurs_three_times() -> None:
+    classes: Counter[str] = Counter()
+    for path in modules():
+        tree = ast.parse(path.read_text())
+        names = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+        # Filter modules share an interface: decode, encode, Settings.
+        classes.update(names - {"Settings"} if room_of(path) == "filters" else names)
+    assert not [name for name, count in classes.items() if count > 2]
+
+
+def test_opening_references_loads_no_parser(tmp_path: Path) -> None:
+    out = tmp_path / "references.json"
+    h5zarr.translate(PACKAGE.parent / "sample_data" / "ocean.nc", out)
+    script = "import sys, h5zarr; h5zarr.open_store(sys.argv[1]); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script, str(out)], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[1] for name in done.stdout.split() if name.startswith("h5zarr.")}
+    assert not loaded & {"hdf5", "netcdf4", "netcdf3", "encode", "commands"}
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -94,7 +94,7 @@ def test_a_pattern_that_matches_nothing_is_an_error(ocean: str, capsys: pytest.C
 
 @pytest.mark.parametrize(
     "argv",
-    [[], ["inspect"], ["inspect", "x", "--depth", "0"], ["inspect", "x", "--storage-option", "novalue"], ["fly"]],
+    [[], ["inspect"], ["inspect", "x", "--depth", "0"], ["inspect", "x", "--storage-options", "novalue"], ["fly"]],
 )
 def test_wrong_usage_gives_two(argv: list[str], capsys: pytest.CaptureFixture[str]):
     assert main(argv) == 2
@@ -104,9 +104,9 @@ def test_wrong_usage_gives_two(argv: list[str], capsys: pytest.CaptureFixture[st
 def test_storage_options_are_json_when_they_can_be():
     from h5zarr.cli import build_parser
 
-    options = ["--storage-option", "anon=true", "--storage-option", "key=a=b", "--storage-option", 'n={"x": 1}']
+    options = ["--storage-options", "anon=true", "--storage-options", "key=a=b", "--storage-options", 'n={"x": 1}']
     parsed = build_parser().parse_args(["inspect", "x", *options])
-    assert parsed.storage_option == [("anon", True), ("key", "a=b"), ("n", {"x": 1})]
+    assert parsed.storage_options == {"anon": True, "key": "a=b", "n": {"x": 1}}
 
 
 def test_help_teaches_and_the_version_is_told(capsys: pytest.CaptureFixture[str]):
@@ -120,7 +120,7 @@ def test_help_imports_neither_numpy_nor_the_parser():
     script = "import sys; from h5zarr.cli import build_parser; build_parser().format_help(); print(*sys.modules)"
     modules = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "h5zarr.cli" in modules
-    assert not {"numpy", "fsspec", "h5zarr.hdf5", "h5zarr.inspect"} & set(modules)
+    assert not {"numpy", "fsspec", "h5zarr.hdf5", "h5zarr.commands.inspect"} & set(modules)
 
 
 def test_a_reader_that_stops_early_gets_no_traceback(tmp_path: Path):

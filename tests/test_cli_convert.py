@@ -11,7 +11,7 @@ import pytest
 
 from h5zarr.cli import main
 from h5zarr.cli.convert import fill_value
-from h5zarr.translating import Options, translate
+from h5zarr.commands.translate.translate import translate
 from tests.made_files import make_ocean, make_plain
 
 Captured = pytest.CaptureFixture[str]
@@ -40,7 +40,7 @@ def test_all_done_gives_zero_and_one_line(refs: str, tmp_path: Path, capsys: Cap
     captured = capsys.readouterr()
     assert captured.out == ""
     (line,) = captured.err.splitlines()
-    assert line.startswith("1 array, 1 chunk referred to, 0 bytes inlined in 0 arrays, 0 problems · ")
+    assert line.startswith("1 array, 1 chunk referenced, 0 bytes inlined in 0 arrays, 0 problems · ")
 
 
 def test_a_repository_gets_a_branch_and_a_message_and_is_read_at_it(refs: str, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_references_are_written_to_standard_output(refs: str, capfdbinary: pytes
 def test_nothing_is_written_onto_what_is_read(refs: str, tmp_path: Path, capsys: Captured) -> None:
     before = Path(refs).read_bytes()
     assert main(["convert", refs, refs]) == 2
-    assert "this is the file that is read" in capsys.readouterr().err
+    assert "the output would replace the input file" in capsys.readouterr().err
     assert main(["convert", refs, str(tmp_path / "b.json"), "--report", refs]) == 2
     assert Path(refs).read_bytes() == before
 
@@ -104,7 +104,7 @@ def test_a_fill_value_is_asked_for_at_a_terminal(
     monkeypatch.setattr(sys, "stderr", screen)
     assert main(["convert", sparse, str(tmp_path / "out.json")]) == 0
     assert "/v, int32: fill_value is null" in screen.getvalue()
-    assert "What should they read as? [0] " in screen.getvalue()
+    assert "Fill value for them? [0] " in screen.getvalue()
     assert fill_of(tmp_path / "out.json") == expected
 
 
@@ -137,7 +137,7 @@ def test_a_fill_value_that_is_none_is_refused(
     refs: str, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["convert", refs, str(tmp_path / "out.json"), "--fill-value", text]) == 2
-    assert "PATTERN=VALUE is wanted" in capsys.readouterr().err
+    assert "expected VALUE or PATTERN=VALUE" in capsys.readouterr().err
 
 
 # --- references where a file is expected
@@ -148,11 +148,11 @@ def test_a_fill_value_that_is_none_is_refused(
 def test_references_where_a_file_is_expected_are_told(
     command: list[str], name: str, tmp_path: Path, capsys: Captured
 ) -> None:
-    translate(make_plain(tmp_path / "plain.h5"), tmp_path / name, options=Options(zarr_format=2 if "2" in name else 3))
+    translate(make_plain(tmp_path / "plain.h5"), tmp_path / name, zarr_format=2 if "2" in name else 3)
     out = [str(tmp_path / "out.json")] if command == ["translate"] else []
     assert main([*command, str(tmp_path / name), *out]) == 2
     error = capsys.readouterr().err
-    assert "these are references, and not the file that they refer to" in error
+    assert "these are references, not the file that they refer to" in error
     assert "h5zarr convert" in error
 
 

@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 
 from h5zarr.cli import main
-from h5zarr.indexing import running
-from h5zarr.indexing.catalog import CATALOG
-from h5zarr.indexing.lease import Lease
-from h5zarr.indexing.place import Place
-from h5zarr.indexing.workers import ExecutorWorkers
-from tests.indexing.jobs import GOOD, SAMPLES, rows_of
+from h5zarr.commands.index.catalog import CATALOG
+from h5zarr.commands.index.lease import Lease
+from h5zarr.commands.index.place import Place
+from h5zarr.commands.index.workers import ExecutorWorkers
+from tests.commands.index.jobs import GOOD, SAMPLES, rows_of
 
 SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)')
 
@@ -74,7 +73,7 @@ def data(tmp_path: Path) -> Path:
 def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Workers that cost nothing to start."""
     with ThreadPoolExecutor(2) as pool:
-        monkeypatch.setattr(running, "LocalWorkers", lambda count: ExecutorWorkers(pool, count))
+        monkeypatch.setattr("h5zarr.commands.index.index.LocalWorkers", lambda count: ExecutorWorkers(pool, count))
         yield
 
 
@@ -207,13 +206,6 @@ def test_a_job_that_cannot_run_says_so_in_its_metrics(words: list[str], data: Pa
     assert not list(tmp_path.glob(".h5zarr-*"))
 
 
-def test_a_job_that_finds_another_at_work_leaves_the_metrics_to_that(data: Path, out: Path, tmp_path: Path) -> None:
-    metrics = tmp_path / "run.prom"
-    with Lease(Place(out)):
-        assert main(["index", str(data), str(out), "--metrics", str(metrics)]) == 2
-    assert not metrics.exists()
-
-
 CANNOT_RUN = {
     "no sources": (["{data}/*.zip", "{out}"], "{data}/*.zip: no file was found"),
     "no directory": (["{data}/none", "{out}"], "{data}/none: there is no such file or directory"),
@@ -271,10 +263,13 @@ def test_a_report_has_the_exit_code(data: Path, out: Path, tmp_path: Path) -> No
     assert (told["exit_code"], told["ended"], told["message"]) == (1, "finished", None)
 
 
-def test_a_job_that_finds_another_at_work_says_so_in_its_report(data: Path, out: Path, tmp_path: Path) -> None:
-    report = tmp_path / "run.json"
+def test_a_job_that_finds_another_at_work_says_so_in_its_report_and_leaves_the_metrics_to_it(
+    data: Path, out: Path, tmp_path: Path
+) -> None:
+    report, metrics = tmp_path / "run.json", tmp_path / "run.prom"
     with Lease(Place(out)):
-        assert main(["index", str(data), str(out), "--report", str(report)]) == 2
+        assert main(["index", str(data), str(out), "--report", str(report), "--metrics", str(metrics)]) == 2
+    assert not metrics.exists()
     told = json.loads(report.read_text())
     assert (told["exit_code"], told["ended"], told["indexed"]) == (2, "could not run", None)
     assert "another run" in told["message"]
@@ -285,7 +280,7 @@ def test_a_job_that_lost_its_workers_does_not_claim_that_it_did_nothing(
 ) -> None:
     report, closed = tmp_path / "run.json", ThreadPoolExecutor(1)
     closed.shutdown()
-    monkeypatch.setattr(running, "LocalWorkers", lambda count: ExecutorWorkers(closed, count))
+    monkeypatch.setattr("h5zarr.commands.index.index.LocalWorkers", lambda count: ExecutorWorkers(closed, count))
     assert main(["index", str(data), str(out), "--report", str(report)]) == 2
     told = json.loads(report.read_text())
     assert (told["exit_code"], told["indexed"], told["failures"]) == (2, None, [])
@@ -308,7 +303,7 @@ def test_a_name_whose_bytes_are_no_text_is_told_in_the_report(out: Path, tmp_pat
         ["https://user:hunter2@localhost:1/a.nc?X-Amz-Signature=hunter2", "{out}"],
         ["--files-from", "https://user:hunter2@place/list.txt?sig=hunter2", "{out}"],
         ["{data}", "{out}", "--dask", "tcp://user:hunter2@host:port"],
-        ["{data}/*.zip", "{out}", "--storage-option", "password=hunter2", "--output-option", "key=hunter2"],
+        ["{data}/*.zip", "{out}", "--storage-options", "password=hunter2", "--output-options", "key=hunter2"],
     ],
 )
 def test_secrets_are_in_no_report_of_a_job_that_cannot_run(
@@ -316,7 +311,7 @@ def test_secrets_are_in_no_report_of_a_job_that_cannot_run(
 ) -> None:
     report = tmp_path / "run.json"
     words = [word.format(data=data, out=out) for word in words]
-    assert main(["index", *words, "--policy", "attempts=1", "--report", str(report)]) == 2
+    assert main(["index", *words, "--network", "attempts=1", "--report", str(report)]) == 2
     assert json.loads(report.read_text())["exit_code"] == 2
     assert "hunter2" not in report.read_text()
     assert "hunter2" not in "".join(capfd.readouterr())
@@ -380,7 +375,7 @@ def test_a_list_comes_from_a_file_or_from_standard_input(
 
 def test_status_says_what_the_catalog_does(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["status", str(out)]) == 2
-    assert "there is no index" in capfd.readouterr().err
+    assert "no index found" in capfd.readouterr().err
     main(["index", str(data), str(out), "--quiet"])
     assert main(["status", str(out)]) == 0
     assert "3 indexed, 0 failed" in capfd.readouterr().out
@@ -420,7 +415,7 @@ def test_status_says_what_the_catalog_does(data: Path, out: Path, capfd: pytest.
         ["{data}", "{out}", "--name", "{{source}}"],
         ["{data}", "{out}", "--name", "all"],
         ["{data}", "{out}", "--log-format", "xml"],
-        ["{data}", "{out}", "--storage-option", "hunter2"],
+        ["{data}", "{out}", "--storage-options", "hunter2"],
         ["{data}", "{out}", "--nonsense"],
         ["{data}/*.zip", "{out}"],
         ["{data}/none", "{out}"],

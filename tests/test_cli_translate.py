@@ -46,14 +46,14 @@ def test_all_done_gives_zero_and_one_line(plain: str, out: Path, capsys: Capture
     captured = capsys.readouterr()
     assert captured.out == ""
     (line,) = captured.err.splitlines()
-    assert line.startswith("1 array, 1 chunk referred to, 0 bytes inlined in 0 arrays, 0 problems · ")
+    assert line.startswith("1 array, 1 chunk referenced, 0 bytes inlined in 0 arrays, 0 problems · ")
     assert arrays(out) == {"x"}
 
 
 def test_problems_give_one_and_are_named_with_path_and_remedy(ocean: str, out: Path, capsys: Captured) -> None:
     assert main(["translate", ocean, str(out)]) == 1
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == f"{ocean}:/ragged: Zarr has no type for sequences of variable length"
+    assert lines[0] == f"{ocean}:/ragged: Zarr has no type for variable-length sequences"
     assert any(line.startswith(f"warning: {ocean}:/grid/temp: _FillValue nan") for line in lines)
     assert ", 1 problem · " in lines[-1]
     assert arrays(out) == {"time", "grid/temp"}
@@ -146,7 +146,7 @@ def test_the_suffix_chooses_the_compression(plain: str, out: Path, tmp_path: Pat
         ["x.h5", "y.json", "--inline-bytes", "-1"],
         ["x.h5", "y.json", "--inline-bytes", "many"],
         ["x.h5", "y.json", "--zarr-format", "4"],
-        ["x.h5", "y.json", "--storage-option", "novalue"],
+        ["x.h5", "y.json", "--storage-options", "novalue"],
         ["x.h5", "y.json", "--fast"],
     ],
 )
@@ -196,7 +196,7 @@ def test_secrets_reach_no_output(plain: str, tmp_path: Path, out: Path, capsys: 
     name = f"/plain.h5?X-Amz-Signature={SECRET}"
     memory.pipe_file(name, Path(plain).read_bytes())
     report = tmp_path / "report.json"
-    arguments = ["--report", str(report), "--storage-option", f"token={SECRET}"]
+    arguments = ["--report", str(report), "--storage-options", f"token={SECRET}"]
     try:
         assert main(["translate", f"memory:/{name}", str(out), *arguments]) == 0
         assert main(["translate", f"memory:/{name}x", str(tmp_path / "other.json"), *arguments]) == 2

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from h5zarr.cli import main
-from h5zarr.cli.common import storage_option
+from h5zarr.cli.options import storage_option
 from h5zarr.errors import SourceError, SourceGone
+from h5zarr.io.access import Access
 from h5zarr.io.ranges import open_ranges, read_one
 from h5zarr.io.source import open_source
 from h5zarr.io.span import Span
@@ -54,7 +55,7 @@ def server(started: RangeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def inspect(*options: str) -> int:
     """Run the command with storage options; return its exit code."""
-    arguments = [word for option in options for word in ("--storage-option", option)]
+    arguments = [word for option in options for word in ("--storage-options", option)]
     return main(["inspect", URL, "--json", *arguments])
 
 
@@ -104,7 +105,7 @@ def test_anonymous_requests_are_not_signed(server: RangeServer, monkeypatch: pyt
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "no")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "no")
     assert inspect("anon=true", f"endpoint_url={server.url('')}") == 0
-    assert main(["inspect", URL, "--anon", "--storage-option", f"endpoint_url={server.url('')}"]) == 0
+    assert main(["inspect", URL, "--anon", "--storage-options", f"endpoint_url={server.url('')}"]) == 0
     assert keys_seen(server) == {None}
 
 
@@ -112,7 +113,7 @@ def test_without_credentials_it_is_told_what_to_give(server: RangeServer, capsys
     assert inspect(f"endpoint_url={server.url('')}") == 2
     told = capsys.readouterr().err
     assert "no credentials were found that can be used (NoCredentialsError)" in told
-    assert "anon=True" in told
+    assert "--anon" in told
     assert server.counts.urls == []
 
 
@@ -135,7 +136,7 @@ def test_fsspec_is_configured_outside_of_the_command(server: RangeServer, tmp_pa
 def test_a_file_that_is_opened_in_another_way_has_the_same_credentials(server: RangeServer) -> None:
     # Scans and reads have file systems of their own.
     options = {"key": "AKIA6", "secret": "s", "endpoint_url": server.url(""), "requester_pays": True}
-    reader = open_ranges(URL, options)
+    reader = open_ranges(URL, Access(storage_options=options))
     assert bytes(read_one(reader, Span(0, 8))) == b"\x89HDF\r\n\x1a\n"
     reader.close()
     assert keys_seen(server) == {"AKIA6"}
@@ -153,9 +154,9 @@ def test_a_bucket_that_is_missing_is_not_a_missing_file() -> None:
     with s3_server() as options:
         s3fs.S3FileSystem(**options).mkdir("with-no-file")  # all servers of a process have the same buckets
         with pytest.raises(SourceGone, match="there is no such file"):
-            open_source("s3://with-no-file/no.h5", options)
+            open_source("s3://with-no-file/no.h5", Access(storage_options=options))
         with pytest.raises(SourceGone, match="there is no such bucket or container") as caught:
-            open_source("s3://no-bucket/no.h5", options)
+            open_source("s3://no-bucket/no.h5", Access(storage_options=options))
         assert "endpoint_url" in caught.value.remedy
 
 
@@ -183,7 +184,7 @@ def test_what_s3_says_of_a_refusal_is_told_in_words(code: str, words: str, monke
 
     monkeypatch.setattr(s3fs.S3FileSystem, "_call_s3", refuse)
     with pytest.raises(SourceError, match=words) as caught:
-        open_source(URL, {"key": "AKIA7", "secret": "s"})
+        open_source(URL, Access(storage_options={"key": "AKIA7", "secret": "s"}))
     assert "AKIA" not in str(caught.value)
 
 
@@ -210,14 +211,14 @@ def test_values_of_storage_options_are_json_or_text(text: str, option: tuple[str
 
 
 def test_json_that_is_none_is_told_with_its_place(capsys: Captured) -> None:
-    assert main(["inspect", URL, "--storage-option", "client_kwargs={'endpoint_url': 'hunter2'}"]) == 2
+    assert main(["inspect", URL, "--storage-options", "client_kwargs={'endpoint_url': 'hunter2'}"]) == 2
     told = capsys.readouterr().err
-    assert "client_kwargs begins like JSON, but at character 2" in told
+    assert "client_kwargs starts like JSON, but at character 2" in told
     assert "double quotes" in told
     assert "hunter2" not in told
 
 
-@pytest.mark.parametrize("words", [["--storage-option", "hunter2"], ["--secret=hunter2"], ["--secret", "hunter2"]])
+@pytest.mark.parametrize("words", [["--storage-options", "hunter2"], ["--secret=hunter2"], ["--secret", "hunter2"]])
 def test_arguments_that_are_wrong_are_not_repeated(words: list[str], capsys: Captured) -> None:
     assert main(["inspect", URL, *words]) == 2
     told = capsys.readouterr().err

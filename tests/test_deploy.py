@@ -14,8 +14,8 @@ import pytest
 
 from h5zarr.cli import build_parser
 from h5zarr.cli.index import EXAMPLES
-from h5zarr.indexing.dispatch import GRACE_SECONDS
-from h5zarr.indexing.report import IndexReport
+from h5zarr.commands.index.dispatch import GRACE_SECONDS
+from h5zarr.commands.index.index_report import IndexReport
 from tests.collections_of_files import PROJECT
 
 yaml = pytest.importorskip("yaml")
@@ -48,7 +48,7 @@ def test_every_example_is_named_in_the_documentation() -> None:
 def test_exit_codes_that_the_examples_rely_on_are_those_of_the_command() -> None:
     told = dict(re.findall(r"^  (\d+) +(.*)$", EXAMPLES, re.MULTILINE))
     assert told["1"].startswith("some files could not be indexed")
-    assert told["2"].startswith("the job itself could not run")
+    assert told["2"].startswith("the job could not run")
     assert told["143"].startswith("stopped by SIGTERM")
 
 

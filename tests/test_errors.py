@@ -5,10 +5,10 @@ import traceback
 
 import pytest
 
+from h5zarr.commands.translate.selecting import NothingSelected
+from h5zarr.containers.compression import NoZstd
 from h5zarr.errors import H5ZarrError, MalformedFile, SourceChanged, SourceError, Unrepresentable, Unsupported
-from h5zarr.filters.optional import PackageMissing
-from h5zarr.refs.compression import NoZstd
-from h5zarr.selecting import NothingSelected
+from h5zarr.filters.toolkit import PackageMissing
 
 KINDS = [
     MalformedFile,

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 
+from h5zarr.commands.translate.translate import translate
 from h5zarr.errors import SourceError
-from h5zarr.io.fetch_policy import FetchPolicy
-from h5zarr.read.arrays import ArrayValues
+from h5zarr.io.access import Access
+from h5zarr.io.network import NetworkPolicy
 from h5zarr.read.decoding import find_decoder
+from h5zarr.read.read_arrays import ArrayValues
 from h5zarr.read.sources import Sources
-from h5zarr.translating import Options, translate
 from tests.io.policies import EXACT
 from tests.roundtrip.reading import written
 from tests.servers import Faults, RangeServer
@@ -24,7 +25,7 @@ from tests.servers import Faults, RangeServer
 VALUES = np.random.default_rng(3).integers(0, 1000, (64, 4096)).astype("<i4")
 # Many small requests, so that many can fail.
 SCAN = replace(EXACT, block_nbytes=512, first_read_nbytes=512, timeout_seconds=0.3)
-READ = FetchPolicy(latency_seconds=0, timeout_seconds=0.3)
+READ = NetworkPolicy(latency_seconds=0, timeout_seconds=0.3)
 
 
 def one_in_five(seed: int) -> Faults:
@@ -62,11 +63,11 @@ def server(file: Path) -> Iterator[RangeServer]:
 @pytest.mark.parametrize("seed", range(6))
 def test_a_scan_among_faults_ends_right_or_in_a_clear_error(server: RangeServer, file: Path, seed: int) -> None:
     url = server.url("/file.h5")
-    expected = written(translate(file, options=Options(target_url=url)))
-    server.faults, server.counts.gets = one_in_five(seed), []
+    expected = written(translate(file, target_url=url))
+    server.set_faults(one_in_five(seed))
     outcome: bytes | SourceError
     try:
-        outcome = written(translate(url, policy=SCAN))
+        outcome = written(translate(url, network=asdict(SCAN)))
     except SourceError as error:
         outcome = error
     if isinstance(outcome, SourceError):
@@ -83,8 +84,8 @@ def test_a_read_among_faults_ends_right_or_in_a_clear_error(server: RangeServer,
     node = translate(file).arrays()["/v"]
     decoder = find_decoder(node)
     assert decoder is not None
-    server.faults, server.counts.gets = one_in_five(100 + seed), []
-    values = ArrayValues("/v", node, decoder, Sources(urls=(server.url("/file.h5"),), policy=READ))
+    server.set_faults(one_in_five(100 + seed))
+    values = ArrayValues("/v", node, decoder, Sources(urls=(server.url("/file.h5"),), access=Access(network=READ)))
     rights = 0
     for row in range(0, 64, 4):
         told = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +16,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.errors import H5ZarrError, ProblemWarning
 from h5zarr.kerchunk import NetCDF3ToZarr, SingleHdf5ToZarr
-from h5zarr.translating import ProblemsFound
 from tests.collections_of_files import SAMPLES
 from tests.made_files import make_ocean
 
@@ -217,7 +218,7 @@ def test_what_cannot_be_translated_is_warned_of(ocean: Path) -> None:
 
 @pytest.mark.parametrize("error", ["raise", "pdb"])
 def test_what_cannot_be_translated_is_an_error_where_one_is_wanted(ocean: Path, error: str) -> None:
-    with pytest.raises(ProblemsFound, match=f"1 problem found, and error='{error}' was given") as caught:
+    with pytest.raises(ProblemsFound, match=f"1 problem found with error='{error}'") as caught:
         SingleHdf5ToZarr(ocean, error=error).translate()
     assert caught.value.problems[0].path == "/ragged"
 
@@ -285,3 +286,25 @@ def test_samples_open_with_the_values_of_the_netcdf_engine(name: str) -> None:
         for variable in theirs.variables:
             if theirs[variable].dtype.kind in "iuf":
                 np.testing.assert_array_equal(ours[variable].values, theirs[variable].values, str(variable))
+
+
+# --- the record of what Zarr cannot express
+
+
+@pytest.mark.parametrize("spec", [0, 1])
+def test_the_record_of_a_group_is_not_among_the_references(spec: int, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "typed.h5", "w") as file:
+        file.attrs["level"] = file.create_group("g").attrs["level"] = np.int16(3)
+        file["g/v"] = np.arange(4)
+        file["g/v"].attrs["scale"] = np.float32(0.5)
+    made = SingleHdf5ToZarr(str(tmp_path / "typed.h5"), spec=spec).translate()
+    references = made["refs"] if spec else made
+    assert [json.loads(references[f"{name}.zattrs"]) for name in ("", "g/")] == [{"level": 3}, {"level": 3}]
+    assert "_record" not in json.dumps(made)
+
+
+def test_an_attribute_of_the_file_that_has_the_name_of_the_record_is_kept(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "typed.h5", "w") as file:
+        file.attrs["_nc_record"], file.attrs["level"] = "mine", np.int16(3)
+    references = SingleHdf5ToZarr(str(tmp_path / "typed.h5"), spec=0).translate()
+    assert json.loads(references[".zattrs"]) == {"_nc_record": "mine", "level": 3}

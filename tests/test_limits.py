@@ -77,24 +77,24 @@ def write_compressed_references(folder: Path) -> Path:
     return path
 
 
-def scan(path: Path, limits: Limits) -> Any:
+def scan(path: Path, limits: dict[str, int]) -> Any:
     return h5zarr.scan(str(path), limits=limits)
 
 
-def translate(path: Path, limits: Limits) -> Any:
-    done = h5zarr.translate(path, options=h5zarr.Options(limits=limits))
+def translate(path: Path, limits: dict[str, int]) -> Any:
+    done = h5zarr.translate(path, limits=limits)
     if done.problems:
         raise LimitReached(done.problems[0].message, "file_count", 4)
     return done
 
 
-def read(path: Path, limits: Limits) -> Any:
+def read(path: Path, limits: dict[str, int]) -> Any:
     with xarray.open_dataset(path, engine="h5zarr", limits=limits) as opened:
         return opened.load()
 
 
 # What is written, how it is read, the limit, the most that is too little, and what the error says.
-CASES: dict[str, tuple[Callable[[Path], Path], Callable[[Path, Limits], Any], str, int, str]] = {
+CASES: dict[str, tuple[Callable[[Path], Path], Callable[[Path, dict[str, int]], Any], str, int, str]] = {
     "nesting": (write_groups, scan, "depth", 3, "nested 4 levels deep"),
     "objects": (write_groups, scan, "object_count", 5, "6 objects or more"),
     "variables": (write_classic, translate, "object_count", 5, "6 dimensions and variables"),
@@ -109,18 +109,23 @@ CASES: dict[str, tuple[Callable[[Path], Path], Callable[[Path, Limits], Any], st
 
 @pytest.mark.parametrize(("write", "use", "name", "most", "words"), CASES.values(), ids=CASES)
 def test_what_is_above_a_limit_is_an_error_that_names_it(
-    write: Callable[[Path], Path], use: Callable[[Path, Limits], Any], name: str, most: int, words: str, tmp_path: Path
+    write: Callable[[Path], Path],
+    use: Callable[[Path, dict[str, int]], Any],
+    name: str,
+    most: int,
+    words: str,
+    tmp_path: Path,
 ) -> None:
     path = write(tmp_path)
-    use(path, Limits())
+    use(path, {})
     with pytest.raises(LimitReached, match=words):
-        use(path, Limits(**{name: most}))
+        use(path, {name: most})
 
 
 @pytest.mark.parametrize("name", ["nesting", "objects", "variables", "chunk"])
 def test_what_is_at_a_limit_is_read(name: str, tmp_path: Path) -> None:
     write, use, limit, most, _ = CASES[name]
-    use(write(tmp_path), Limits(**{limit: most + 1}))
+    use(write(tmp_path), {limit: most + 1})
 
 
 @pytest.mark.parametrize("command", ["translate", "inspect"])
@@ -128,18 +133,22 @@ def test_limits_of_the_command_line_count(command: str, tmp_path: Path, capsys: 
     path = str(write_groups(tmp_path))
     out = [str(tmp_path / "out.json")] if command == "translate" else []
     assert main([command, path, *out]) == 0
-    assert main([command, path, *out, "--limit", "depth=2"]) == 2
+    assert main([command, path, *out, "--limits", "depth=2"]) == 2
     said = capsys.readouterr().err
-    assert "nested 3 levels deep, more than the 2 that are allowed" in said
-    assert "--limit depth=NUMBER" in said
+    assert "nested 3 levels deep; the limit is 2" in said
+    assert "raise the limit: --limits depth=NUMBER" in said
 
 
 @pytest.mark.parametrize(
     ("given", "complaint"),
-    [("size=3", "there is no 'size'; there are depth,"), ("depth=0", "a positive number"), ("depth", "a positive")],
+    [
+        ("size=3", "limits has no 'size'; it has depth,"),
+        ("depth=0", "must be a positive integer"),
+        ("depth", "expected a positive number"),
+    ],
 )
 def test_limits_that_make_no_sense_are_told(given: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "x.h5", "--limit", given]) == 2
+    assert main(["inspect", "x.h5", "--limits", given]) == 2
     assert complaint in capsys.readouterr().err
 
 
@@ -155,8 +164,8 @@ def test_a_bomb_is_refused_before_it_is_inflated(tmp_path: Path) -> None:
     path = write_references(tmp_path)
     honest = path.read_text()
     path.write_text(honest.replace("65536", "1024"))
-    with pytest.raises(h5zarr.H5ZarrError, match="does not decompress to the size"):
-        read(path, Limits())
+    with pytest.raises(h5zarr.H5ZarrError, match="does not decompress to the expected size"):
+        read(path, {})
     path.write_text(honest.replace("65536", str(1 << 40)))
     with (
         pytest.raises(LimitReached, match="a chunk takes 1,099,511,627,776 bytes"),

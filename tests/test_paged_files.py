@@ -10,10 +10,10 @@ import h5py
 import numpy as np
 import pytest
 
+from h5zarr.formats import scan_source
 from h5zarr.hdf5.model import Dataset
 from h5zarr.io.file_object import FileObjectSource
-from h5zarr.io.policy import KIB, ReadPolicy
-from h5zarr.scanning import scan_source
+from h5zarr.io.network import KIB, NetworkPolicy
 from tests.io.policies import EXACT
 
 
@@ -29,7 +29,7 @@ def test_a_file_with_pages_is_not_read_whole(tmp_path: Path, is_paged: bool) -> 
     paging = {"fs_strategy": "page", "fs_page_size": 16 * KIB} if is_paged else {}
     content = make(tmp_path / "file.h5", **paging)
     patient = replace(EXACT, whole_seconds=1, first_read_nbytes=512)
-    with FileObjectSource(io.BytesIO(content), url="file.h5", policy=patient) as source:
+    with FileObjectSource(io.BytesIO(content), url="file.h5", network=patient) as source:
         assert len(scan_source(source).problems) == 0
         is_whole = source.log.nbytes == len(content)
     assert is_whole is not is_paged
@@ -47,8 +47,8 @@ def make_texts(path: Path, **paging: object) -> bytes:
 @pytest.mark.parametrize(("latency", "rounds"), [(0.0, 3), (0.03, 2)])
 def test_texts_among_the_data_of_a_file_with_pages_are_read_alone(tmp_path: Path, latency: float, rounds: int) -> None:
     content = make_texts(tmp_path / "file.h5", fs_strategy="page", fs_page_size=256 * KIB)
-    policy = replace(ReadPolicy(), latency_seconds=latency, bytes_per_second=100e6, first_read_nbytes=256 * KIB)
-    with FileObjectSource(io.BytesIO(content), url="file.h5", policy=policy) as source:
+    policy = replace(NetworkPolicy(), latency_seconds=latency, bytes_per_second=100e6, first_read_nbytes=256 * KIB)
+    with FileObjectSource(io.BytesIO(content), url="file.h5", network=policy) as source:
         found = scan_source(source).objects.values()
     comments = [one.attributes["comment"].value for one in found if isinstance(one, Dataset)]
     assert sorted(len(comment.item()) for comment in comments if comment is not None) == [800] * 63 + [8000]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from h5zarr.indexing.workers import LocalWorkers
+from h5zarr.commands.index.workers import LocalWorkers
 from h5zarr.io.threads import processor_count
 from h5zarr.processes import Processes, keep_to_one_processor
 

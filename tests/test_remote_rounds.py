@@ -14,23 +14,22 @@ import h5py
 import numpy as np
 import pytest
 
+from h5zarr.commands.translate.translate import translate
 from h5zarr.errors import H5ZarrError
-from h5zarr.io.policy import ReadPolicy
-from h5zarr.translating import translate
 from tests.collections_of_files import sample_files
 from tests.servers import RangeServer
 
 EXPECTED = Path(__file__).with_name("remote_rounds.json")
 # Samples are small, so they get a network in which that is much: a round trip is worth 4 kB, a request 200 bytes.
-SLOW = ReadPolicy(
-    latency_seconds=0.02,
-    bytes_per_second=200e3,
-    request_seconds=0.001,
-    whole_seconds=0,
-    whole_round_trips=2,
-    block_nbytes=1024,
-    first_read_nbytes=2048,
-)
+SLOW = {
+    "latency_seconds": 0.02,
+    "bytes_per_second": 200e3,
+    "request_seconds": 0.001,
+    "whole_seconds": 0,
+    "whole_round_trips": 2,
+    "block_nbytes": 1024,
+    "first_read_nbytes": 2048,
+}
 LARGE = [path for path in sample_files() if path.stat().st_size > 16_000]
 
 
@@ -38,7 +37,7 @@ def measure(path: Path) -> list[int] | str:
     """Return rounds, requests and bytes; or why there are none."""
     fsspec.filesystem("memory").pipe("/sample", path.read_bytes())
     try:
-        log = translate("memory://sample", policy=SLOW).log
+        log = translate("memory://sample", network=SLOW).log
     except H5ZarrError as error:
         return error.kind
     return [log.rounds, log.requests, log.nbytes]
@@ -56,7 +55,7 @@ def test_the_expected_files_are_those_of_the_samples() -> None:
 @pytest.mark.parametrize("path", LARGE[::5], ids=lambda path: path.name)
 def test_a_server_counts_the_same(path: Path) -> None:
     with RangeServer({"/sample": path.read_bytes()}) as server:
-        log = translate(server.url("/sample"), policy=SLOW).log
+        log = translate(server.url("/sample"), network=SLOW).log
         assert (log.requests, log.nbytes) == (len(server.counts.gets), server.counts.nbytes)
         assert server.counts.heads == 0
     expected = json.loads(EXPECTED.read_text())[path.name]
@@ -68,7 +67,7 @@ def test_a_server_counts_the_same(path: Path) -> None:
 @pytest.mark.parametrize("path", sample_files()[::7], ids=lambda path: path.name)
 def test_a_sample_takes_one_request_in_a_usual_network(path: Path) -> None:
     with RangeServer({"/sample": path.read_bytes()}) as server:
-        translate(server.url("/sample"), policy=ReadPolicy(latency_seconds=0.03, bytes_per_second=100e6))
+        translate(server.url("/sample"), network={"latency_seconds": 0.03, "bytes_per_second": 100e6})
         assert server.counts.gets[0] == (0, path.stat().st_size - 1)
         assert server.counts.urls.count("/sample") == 1  # some name other files, which are not there
 
@@ -91,21 +90,21 @@ def test_a_file_whose_links_are_not_at_its_beginning_is_read_whole_in_place_of_a
     libver: str, tmp_path: Path
 ) -> None:
     # Two round trips are worth 40 kB here, less than is left of the file behind its beginning; four of them 80 kB.
-    policy = ReadPolicy(
-        latency_seconds=0.1,
-        bytes_per_second=200e3,
-        whole_seconds=0,
-        ahead_round_trips=0,
-        ahead_per_use=0,
-        first_read_nbytes=20_000,
-        block_nbytes=1024,
-    )
+    policy = {
+        "latency_seconds": 0.1,
+        "bytes_per_second": 200e3,
+        "whole_seconds": 0,
+        "ahead_round_trips": 0,
+        "ahead_per_use": 0,
+        "first_read_nbytes": 20_000,
+        "block_nbytes": 1024,
+    }
     rounds = {}
     for links_first in (True, False):
         content = store(tmp_path / f"{links_first}.h5", links_first=links_first, libver=libver)
         assert 60_000 < len(content) < 100_000
         fsspec.filesystem("memory").pipe("/sample", content)
-        log = translate("memory://sample", policy=policy).log
+        log = translate("memory://sample", network=policy).log
         rounds[links_first] = log.rounds, log.nbytes == len(content)
     assert rounds[False] == (2, True)
     assert not rounds[True][1]

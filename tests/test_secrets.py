@@ -13,12 +13,12 @@ import pytest
 import h5zarr
 from h5zarr.cli import main
 from h5zarr.cli.progress import Progress
+from h5zarr.commands.translate.options import Options
 from h5zarr.errors import H5ZarrError
 from h5zarr.io import fetch
-from h5zarr.io.fetch_policy import FetchPolicy
-from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.access import Access
+from h5zarr.io.network import NetworkPolicy
 from h5zarr.io.source import open_source
-from h5zarr.translating import Options
 from tests.made_files import make_ocean
 from tests.planted import PLACES, SECRET, Planted, look_at, nowhere, read_dataset, read_store, words_of
 from tests.servers import ETAG, Counts, Faults, RangeServer
@@ -26,7 +26,7 @@ from tests.servers import ETAG, Counts, Faults, RangeServer
 pytestmark = pytest.mark.filterwarnings(
     "ignore:datetime.datetime.utcnow:DeprecationWarning", "ignore:unclosed:ResourceWarning"
 )
-SHORT = FetchPolicy(timeout_seconds=0.3, attempts=1)
+SHORT = {"timeout_seconds": 0.3, "attempts": 1}
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +80,10 @@ def use_everything(planted: Planted) -> None:
     planted.run("translate", planted.url, f"{out}.strict", "--strict", "--report", f"{report}.strict")
     planted.run("inspect", planted.url)
     planted.run("inspect", planted.url, "--json")
-    chosen = {"storage_options": planted.options, "policy": SHORT}
+    chosen = {"storage_options": planted.options, "network": SHORT}
     planted.attempt(lambda: look_at(h5zarr.translate(planted.url, storage_options=planted.options), planted.said))
     planted.attempt(lambda: look_at(h5zarr.scan(planted.url, planted.options), planted.said))
-    planted.attempt(lambda: look_at(open_source(planted.url, planted.options), planted.said))
+    planted.attempt(lambda: look_at(open_source(planted.url, Access(storage_options=planted.options)), planted.said))
     planted.attempt(lambda: read_store(h5zarr.open_store(planted.url, **chosen), planted.said))
     planted.attempt(lambda: read_dataset(planted.url, chosen, planted.said))
     if Path(out).exists():
@@ -125,15 +125,16 @@ def test_secrets_are_nowhere_when_a_file_changes_or_time_runs_out(
     caplog.set_level(logging.DEBUG, logger="h5zarr")
     out = str(planted.folder / "refs.json")
     planted.run("translate", planted.url, out)
-    chosen = {"storage_options": planted.options, "policy": SHORT}
+    chosen = {"storage_options": planted.options, "network": SHORT}
     server.etag = '"new"'
     planted.attempt(lambda: read_store(h5zarr.open_store(out, **chosen), planted.said))
     planted.attempt(lambda: read_dataset(out, chosen, planted.said))
     assert sum("the file has changed" in text for text in planted.said) >= 2
-    server.etag, server.faults, server.counts.gets = ETAG, Faults(hang=frozenset(range(1, 9))), []
+    server.etag = ETAG
+    server.set_faults(Faults(hang=frozenset(range(1, 9))))
     planted.attempt(lambda: read_store(h5zarr.open_store(out, **chosen), planted.said))
-    patience = ReadPolicy(timeout_seconds=0.3, attempts=1)
-    planted.attempt(lambda: open_source(planted.url, planted.options, patience))
+    patience = NetworkPolicy(timeout_seconds=0.3, attempts=1)
+    planted.attempt(lambda: open_source(planted.url, Access(storage_options=planted.options, network=patience)))
     assert sum("no answer within 0.3 seconds" in text for text in planted.said) >= 2
     server.faults = Faults(vanish_after=0)
     planted.attempt(lambda: read_store(h5zarr.open_store(out, **chosen), planted.said))
@@ -162,7 +163,10 @@ def test_the_secret_is_what_the_server_gets(name: str, server: RangeServer) -> N
 )
 def test_options_that_are_wrong_are_not_quoted(options: dict[str, Any]) -> None:
     pytest.importorskip("s3fs")
-    for act in (open_source, lambda url, chosen: h5zarr.open_store(url, storage_options=chosen)):
+    for act in (
+        lambda url, chosen: h5zarr.scan(url, storage_options=chosen),
+        lambda url, chosen: h5zarr.open_store(url, storage_options=chosen),
+    ):
         with pytest.raises(H5ZarrError) as caught:
             act("s3://bucket/ocean.json", options)
         assert not any(SECRET in text for text in words_of(caught.value))
@@ -183,7 +187,7 @@ def test_credentials_that_are_wrong_are_not_quoted(
     pytest.importorskip("gcsfs" if url.startswith("gs") else "adlfs")
     monkeypatch.setattr(fetch, "_FIRST_PAUSE_SECONDS", 0.001)
     with pytest.raises(H5ZarrError) as caught:
-        open_source(url, options)
+        open_source(url, Access(storage_options=options))
     assert not any(SECRET in text for text in words_of(caught.value))
     assert SECRET not in "".join(capfd.readouterr())
 
@@ -194,7 +198,7 @@ def test_output_and_target_do_not_give_secrets_away(
     source = tmp_path / "ocean.h5"
     source.write_bytes(good)
     far = f"http://me:{SECRET}@127.0.0.1:1/refs.json?sig={SECRET}"
-    main(["translate", str(source), far, "--output-option", f"token={SECRET}"])
+    main(["translate", str(source), far, "--output-options", f"token={SECRET}"])
     main(["translate", str(source), far, "--report", far])
     main(["translate", str(source), str(tmp_path / "refs.json"), "--target-url", far, "--report", far])
     captured = capsys.readouterr()

@@ -17,10 +17,9 @@ from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteReques
 from zarr.core.buffer import default_buffer_prototype
 
 import h5zarr
+from h5zarr.commands.translate.translate import translate
 from h5zarr.errors import ProblemWarning, SourceChanged, SourceError
-from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.store import HierarchyStore, open_store
-from h5zarr.translating import Options, translate
 from tests.collections_of_files import SAMPLES
 from tests.roundtrip.reading import open_group
 from tests.servers import Faults, RangeServer
@@ -50,7 +49,7 @@ def server(file: Path) -> Iterator[RangeServer]:
 @pytest.fixture
 def far(server: RangeServer, file: Path, tmp_path: Path) -> HierarchyStore:
     """References on this machine to a file on the server."""
-    translate(file, tmp_path / "refs.json", options=Options(target_url=server.url("/file.h5")))
+    translate(file, tmp_path / "refs.json", target_url=server.url("/file.h5"))
     return open_store(tmp_path / "refs.json")
 
 
@@ -200,8 +199,8 @@ def test_a_closed_store_opens_again_when_it_is_read(far: HierarchyStore) -> None
 def test_a_fault_in_the_middle_of_a_read_is_raised_with_url_and_range(
     server: RangeServer, file: Path, tmp_path: Path
 ) -> None:
-    translate(file, tmp_path / "refs.json", options=Options(target_url=server.url("/file.h5")))
-    store = open_store(tmp_path / "refs.json", policy=FetchPolicy(timeout_seconds=1, attempts=2))
+    translate(file, tmp_path / "refs.json", target_url=server.url("/file.h5"))
+    store = open_store(tmp_path / "refs.json", network={"timeout_seconds": 1, "attempts": 2})
     array = zarr.open_group(store, mode="r")["chunked"]
     server.faults = Faults(statuses=dict.fromkeys(range(1, 100), 500))
     with pytest.raises(SourceError, match=r"/file.h5: bytes \d+-\d+: the server answered HTTP 500"):

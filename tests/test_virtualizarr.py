@@ -18,14 +18,15 @@ import pytest
 import xarray as xr
 import zarr
 
-from h5zarr.encode.options import Inlining
+from h5zarr.commands.translate.translate import run_translation
+from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.errors import Problem, ProblemWarning, SourceError
-from h5zarr.selecting import Selection
-from h5zarr.translating import Options, ProblemsFound, translate
+from h5zarr.io.access import Access
 from tests.collections_of_files import SAMPLES, classic_samples, parameters, sample_files
+from tests.containers.hierarchies import with_hierarchy
 from tests.made_files import make_ocean
-from tests.roundtrip.values import score_translation
 from tests.servers import RangeServer
+from tests.truth.values_against_h5py import score_translation
 
 virtualizarr = pytest.importorskip("virtualizarr")
 from obspec_utils.registry import ObjectStoreRegistry  # noqa: E402
@@ -52,6 +53,12 @@ def parse(path: Path, parser: Parser | None = None) -> tuple[Any, dict[str, str]
     return store, dict(reversed(texts))  # of several the first, which is why something is left out
 
 
+def attributes_in(group: Any) -> list[dict[str, Any]]:
+    """Return the attributes of a group and of those below it."""
+    inside = [attributes for inner in group.groups.values() for attributes in attributes_in(inner)]
+    return [group.metadata.attributes, *inside]
+
+
 def arrays_in(group: Any, path: str = "") -> dict[str, Any]:
     """Return all arrays in a group and those below it, by path."""
     found = {f"{path}/{name}": array for name, array in group.arrays.items()}
@@ -71,13 +78,13 @@ def opened(store: Any, **options: Any) -> xr.Dataset:
 
 @pytest.mark.parametrize("path", parameters([*sample_files(), *classic_samples()], SAMPLES))
 def test_samples_have_the_metadata_and_chunks_of_their_translation(path: Path) -> None:
-    translation = translate(path, options=Parser().options)
+    translation = run_translation(path, None, Parser().options, Access())
     store, warned = parse(path)
     found = arrays_in(store._group)
     for name, node in translation.arrays().items():
         if name not in found:
             assert node.manifest.inline
-            assert "cannot hold them itself" in warned[name]
+            assert "cannot inline them" in warned[name]
             continue
         array = found[name]
         assert (array.shape, array.metadata.chunk_grid.chunk_shape) == (node.shape, node.chunk_shape)
@@ -107,14 +114,14 @@ def entries_of_node(node: Any, urls: tuple[str, ...]) -> dict[tuple[int, ...], A
 @pytest.mark.parametrize("path", parameters(sample_files(), SAMPLES))
 def test_samples_have_the_values_that_h5py_reads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)  # libhdf5 looks for raw files from here
-    translation = translate(path, options=Parser().options)
+    translation = run_translation(path, None, Parser().options, Access())
     if sum(node.manifest.count for node in translation.arrays().values()) > MOST_CHUNKS:
         pytest.skip("it has many chunks, whose places are compared instead")
     store, warned = parse(path)
     found = arrays_in(store._group)
     nodes = {name: node for name, node in translation.hierarchy.nodes.items() if name in found}
     problems = tuple(Problem(name, "", text) for name, text in warned.items())
-    shown = replace(translation, hierarchy=replace(translation.hierarchy, nodes=nodes, problems=problems, warnings=()))
+    shown = with_hierarchy(translation, replace(translation.hierarchy, nodes=nodes, problems=problems, warnings=()))
     with h5py.File(path) as file:
         score = score_translation(file, shown, zarr.open_group(store, mode="r", zarr_format=3))
     # A NaN that is not the usual one is still a NaN, but zarr does not keep which.
@@ -254,7 +261,7 @@ def test_other_text_is_held_by_the_manifest(texts: Path) -> None:
 def test_other_text_is_left_out_with_a_warning(texts: Path) -> None:
     store, warned = parse(texts)
     assert warned.keys() == {"/owner"}
-    assert "cannot hold them itself" in warned["/owner"]
+    assert "cannot inline them" in warned["/owner"]
     assert set(opened(store)) == {"height"}
 
 
@@ -364,7 +371,7 @@ def test_odd_names_of_files_are_no_harm(tmp_path: Path, name: str, scheme: str) 
 def test_names_that_virtualizarr_would_cut_are_refused(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a#b.h5", "w") as file:
         file["v"] = 1
-    with pytest.raises(NotVirtual, match=r"reads no file with \? or #"):
+    with pytest.raises(NotVirtual, match=r"cannot read a file with \? or #"):
         Parser()(str(tmp_path / "a#b.h5"), LOCAL)
 
 
@@ -386,7 +393,7 @@ def test_odd_names_on_a_web_server_are_no_harm(tmp_path: Path, name: str) -> Non
 @pytest.mark.parametrize("name", ["a%2520b.h5", "a%23b.h5", "a%3Fb.h5", "a%3Bb.h5", "a.h5?version=2", "a.h5#b"])
 def test_urls_that_virtualizarr_takes_for_others_are_refused(name: str) -> None:
     registry = ObjectStoreRegistry({"https://host": MemoryStore()})
-    with pytest.raises(SourceError, match=r"reads no file|percent sign|#") as caught:
+    with pytest.raises(SourceError, match=r"cannot read a file|percent sign|#") as caught:
         Parser()(f"https://host/{name}", registry)
     assert caught.value.remedy
 
@@ -394,8 +401,9 @@ def test_urls_that_virtualizarr_takes_for_others_are_refused(name: str) -> None:
 def test_a_target_url_stands_in_the_manifests(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["v"] = np.arange(2000.0)
-    options = replace(Parser().options, target_url="s3://bucket/x.h5")
-    store, _ = parse(tmp_path / "x.h5", Parser(options=options))
+    parser = Parser()
+    parser.options = replace(parser.options, target_url="s3://bucket/x.h5")
+    store, _ = parse(tmp_path / "x.h5", parser)
     assert store._group["v"].manifest.dict()["0"]["path"] == "s3://bucket/x.h5"
 
 
@@ -407,8 +415,8 @@ def test_what_cannot_be_translated_is_warned_of_or_an_error(tmp_path: Path) -> N
     store, warned = parse(path)
     assert warned.keys() == {"/ragged", "/grid/temp"}
     assert arrays_in(store._group).keys() == {"/time", "/grid/temp"}
-    with pytest.raises(ProblemsFound, match=r"1 problem found, and options\.strict is set"):
-        parse(path, Parser(options=Options(strict=True)))
+    with pytest.raises(ProblemsFound, match="1 problem found with strict=True"):
+        parse(path, Parser(strict=True))
 
 
 def test_the_warning_points_to_whoever_opens_the_file(tmp_path: Path) -> None:
@@ -425,13 +433,12 @@ def test_variables_are_dropped_by_name_and_not_by_pattern(tmp_path: Path) -> Non
             file[name] = np.arange(2000.0)
     assert arrays_in(parse(path, Parser(drop_variables=["*", "c"]))[0]._group).keys() == {"/a", "/[a]", "/b/a"}
     assert arrays_in(parse(path, Parser("b"))[0]._group).keys() == {"/a"}
-    options = Options(selection=Selection(group="c"))
-    assert arrays_in(parse(path, Parser(options=options))[0]._group).keys() == {"/d"}
+    assert arrays_in(parse(path, Parser(include=["d"]))[0]._group).keys() == {"/c/d"}
 
 
 def test_options_are_those_of_a_translation() -> None:
     path = SAMPLES / "ocean.nc"
-    store, _ = parse(path, Parser(options=Options(inlining=Inlining.up_to(0))))
+    store, _ = parse(path, Parser(inline_bytes=0))
     assert store._group["lat"].manifest.dict()["0"]["path"] == f"file://{path}"
 
 
@@ -445,8 +452,9 @@ def test_an_array_of_too_many_places_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_parser_can_be_sent_to_another_process() -> None:
-    parser = pickle.loads(pickle.dumps(Parser("group", ["a"], {}, Options(strict=True))))
-    assert (parser.group, parser.drop_variables, parser.storage_options) == ("group", ("a",), {})
+    parser = pickle.loads(pickle.dumps(Parser("group", ["a"], {}, strict=True)))
+    assert parser.storage_options == {}
+    assert (parser.options.selection.group, parser.options.selection.exclude) == ("group", ("/a",))
     assert parser.options.strict
 
 
@@ -454,3 +462,30 @@ def test_it_is_a_parser_for_virtualizarr() -> None:
     from virtualizarr.parsers.typing import Parser as Protocol
 
     assert isinstance(Parser(), Protocol)
+
+
+# --- the record of what Zarr cannot express
+
+
+@pytest.mark.parametrize("inline_bytes", [None, 0])
+def test_the_record_of_a_group_is_never_shown(inline_bytes: int | None, tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "typed.h5", "w") as file:
+        file.attrs["level"] = file.create_group("g").attrs["level"] = np.int16(3)
+        file["g/v"] = np.arange(4)
+        file["g/v"].attrs["scale"] = np.float32(0.5)
+    store, _ = parse(tmp_path / "typed.h5", Parser(inline_bytes=inline_bytes))
+    for attributes in attributes_in(store._group):
+        assert attributes.keys() == {"level"}
+    with virtualizarr.open_virtual_dataset(
+        f"file://{tmp_path}/typed.h5", registry=LOCAL, parser=Parser(group="g", inline_bytes=inline_bytes)
+    ) as virtual:
+        assert virtual.attrs.keys() == {"level"}
+
+
+def test_an_attribute_of_the_file_that_has_the_name_of_the_record_is_shown(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "typed.h5", "w") as file:
+        file.attrs["_nc_record"], file.attrs["netcdf_record"] = "mine", '{"h5zarr": 1}'
+        file["v"] = np.arange(4)
+    store, _ = parse(tmp_path / "typed.h5")
+    (attributes,) = attributes_in(store._group)
+    assert attributes == {"_nc_record": "mine", "netcdf_record": '{"h5zarr": 1}'}

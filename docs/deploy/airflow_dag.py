@@ -1,4 +1,4 @@
-"""Index a bucket every ten minutes. For workers of Airflow without h5zarr, its image takes the same arguments."""
+"""Index a bucket every ten minutes. If Airflow's workers lack h5zarr, run its image with the same arguments."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ with DAG(
     dag_id="h5zarr_ocean",
     schedule="*/10 * * * *",
     start_date=datetime(2026, 1, 1),
-    catchup=False,  # a run indexes all that there is
+    catchup=False,  # every run covers all files
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
 ) as dag:
-    # exec, so that SIGTERM reaches h5zarr. Exit code 1: some files failed, and the next run tries them again.
+    # exec passes SIGTERM on to h5zarr. Exit code 1: some files failed, and the next run tries them again.
     index = BashOperator(
         task_id="index",
         bash_command=f"exec {INDEX}",
@@ -28,7 +28,7 @@ with DAG(
         append_env=True,
         execution_timeout=timedelta(hours=6),
     )
-    # Fails where something is not indexed, and says what: an alert for people, in the place of one for each run.
+    # Fails if any source is not indexed, and lists them: one alert for people instead of one per run.
     status = BashOperator(
         task_id="status",
         bash_command="h5zarr status s3://refs/ocean/",

@@ -1,6 +1,6 @@
-"""The command line: arguments, exit codes, and where output goes. What there is to say is said elsewhere.
+"""The command line: arguments, exit codes, and where output goes. Other modules write the messages.
 
-Imports of the package stand inside the functions, so that `h5zarr --help` answers at once.
+Functions import the rest of the package when they are called, so that `h5zarr --help` is fast.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from h5zarr.cli.translate import add_translate
 from h5zarr.cli.validate import add_validate
 from h5zarr.cli.verify import add_verify
 
-DESCRIPTION = "Read HDF5 and netCDF files as Zarr, near or far, without copying a byte."
+DESCRIPTION = "Read local and remote HDF5 and netCDF files as Zarr, without copying a byte."
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -7,45 +7,46 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from h5zarr.cli.common import (
-    DONE,
-    DONE_WITH_PROBLEMS,
-    EXIT_CODES,
-    add_storage_options,
-    complain,
-    source_options,
-    source_policy,
-    tell,
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, EXIT_CODES, PATTERNS, complain, tell
+from h5zarr.cli.options import (
+    OPENING,
+    WRITING,
+    add_opening,
+    add_reporting,
+    add_strict,
+    add_writing,
+    add_zarr_format,
+    keywords,
 )
-from h5zarr.cli.outputs import add_output_options, add_report_options, check_report, chosen_commit, write_report
+from h5zarr.cli.outputs import check_report, write_report
+from h5zarr.cli.translate import OUT_HELP
 
 if TYPE_CHECKING:
-    from h5zarr.hierarchy import ArrayNode, Json
+    from h5zarr.zarr_model.hierarchy import ArrayNode, Json
 
 HELP = """\
-Write references from one container into another: JSON, Parquet, or an Icechunk repository; version 2 or 3 of Zarr.
+Write references from one container into another: JSON, Parquet or Icechunk, with version 2 or 3 of Zarr.
 
-References of kerchunk and VirtualiZarr are read, too. The files that are referred to are not read, and what is known
-of their state goes along. What OUT cannot hold is named among the problems with the reason: never wrong values.
+SOURCE can also be references written by kerchunk or VirtualiZarr. The files that they refer to are not read, and the
+recorded state of those files is kept. Anything that OUT cannot represent is reported as a problem with the reason.
+Values are never silently wrong.
 """
 EXAMPLES = f"""\
 examples:
-  h5zarr convert refs.json refs.parquet                      for very many chunks
-  h5zarr convert refs.parquet refs.json.zst                  one file again
-  h5zarr convert refs.json icechunk+file:///data/ocean --message 'as of May'    a new snapshot of a repository
-  h5zarr convert icechunk+s3://bucket/ocean refs.json --at v1.0 --anon          a branch, a tag or a snapshot
-  h5zarr convert kerchunk.json refs.json                     Zarr version 2 becomes version 3
-  h5zarr convert refs.json old.json --zarr-format 2          for readers that know version 2 only
+  h5zarr convert refs.json refs.parquet                      for millions of chunks
+  h5zarr convert refs.parquet refs.json.zst                  back to one file
+  h5zarr convert refs.json icechunk+file:///data/ocean --message 'as of May'    commit to an Icechunk repository
+  h5zarr convert icechunk+s3://bucket/ocean refs.json --at v1.0 --anon          read a branch, tag or snapshot
+  h5zarr convert kerchunk.json refs.json                     from Zarr version 2 to version 3
+  h5zarr convert refs.json old.json --zarr-format 2          for readers that support only version 2
 
 fill values:
-  In version 2, fill_value is both what unwritten chunks read as and what xarray takes for missing data. In version 3 it
-  is the former, and the attribute _FillValue the latter: what was written by xarray's convention becomes both.
-  If it is null, and there are unwritten chunks, nobody knows what those read as: --fill-value says it, else it is asked
-  for at a terminal, else nothing is written. Values are JSON, as in Zarr's metadata: 0, -9.5, "NaN".
+  In Zarr version 2, fill_value is both the value of unwritten chunks and what xarray treats as missing data. Version 3
+  separates these: fill_value, and the attribute _FillValue. If an array follows xarray's convention, both are set.
+  If fill_value is null and some chunks are unwritten, their value is unknown. Give it with --fill-value, or answer at
+  the prompt; otherwise nothing is written. Values are JSON, as in Zarr metadata: 0, -9.5, "NaN".
 
-patterns:
-  *, ? and [...] match within one name, ** any number of groups. A pattern without a leading slash matches at any depth.
-
+{PATTERNS}
 {EXIT_CODES}"""
 
 
@@ -59,64 +60,47 @@ def add_convert(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        help="references: a path or URL of JSON or Parquet, or an Icechunk repository, as for OUT",
+        "source", metavar="SOURCE", help="references: JSON or Parquet at a path or URL, or an Icechunk repository"
     )
-    parser.add_argument(
-        "out",
-        metavar="OUT",
-        help="where to write: a path or URL, - is standard output; .gz and .zst compress, .parquet is a directory; "
-        "icechunk+file:///DIRECTORY or icechunk+s3://BUCKET/PREFIX is an Icechunk repository, made if it is not there",
-    )
-    form = parser.add_argument_group("how")
-    form.add_argument("--zarr-format", type=int, choices=(2, 3), default=3, help="version of the metadata (default 3)")
+    parser.add_argument("out", metavar="OUT", help=OUT_HELP)
+    form = parser.add_argument_group("what to write")
+    add_zarr_format(form)
     form.add_argument(
         "--fill-value",
         action="append",
         default=[],
         type=fill_value,
         metavar="[PATTERN=]VALUE",
-        help="what unwritten chunks read as, of arrays for which version 2 has null: all of them, or those whose path "
-        "fits. May be repeated",
+        help="fill value for version 2 arrays whose fill_value is null: for all of them, or for those whose path "
+        "matches. May be repeated",
     )
-    form.add_argument("--strict", action="store_true", help="write nothing if anything must be left out")
-    add_output_options(form)
-    reading = parser.add_argument_group("reading and reporting")
-    reading.add_argument("--at", metavar="NAME", help="branch, tag or snapshot of SOURCE in Icechunk (default main)")
-    add_storage_options(reading)
-    add_report_options(reading)
+    add_strict(form)
+    add_writing(form)
+    reading = parser.add_argument_group("reading")
+    reading.add_argument("--at", metavar="NAME", help="branch, tag or snapshot of an Icechunk SOURCE (default main)")
+    add_opening(reading)
+    add_reporting(parser.add_argument_group("reporting"))
     parser.set_defaults(command=convert)
 
 
 def convert(arguments: argparse.Namespace) -> int:
     """Write references, and say what happened."""
     from h5zarr.cli.progress import Progress
-    from h5zarr.cli.report import conversion_lines, describe_conversion, describe_failure, problem_lines
-    from h5zarr.converting import convert as run
+    from h5zarr.cli.summaries import conversion_lines, describe_conversion, describe_failure, problem_lines
+    from h5zarr.commands.convert.convert import convert as run
+    from h5zarr.commands.translate.translation import ProblemsFound
     from h5zarr.errors import H5ZarrError
-    from h5zarr.translating import ProblemsFound
+    from h5zarr.io.location import Location
 
-    source = arguments.source
-    # Nobody could answer below a line that moves.
+    source = Location.parse(arguments.source)
+    # A progress line would overwrite the question.
     ask = _ask if not arguments.quiet and sys.stdin.isatty() and sys.stderr.isatty() else None
+    chosen = keywords(arguments, *OPENING, *WRITING, "zarr_format", "at", "strict")
     try:
         check_report(arguments)
         with Progress(source, is_shown=not arguments.quiet and sys.stderr.isatty() and ask is None) as progress:
-            done = run(
-                source,
-                arguments.out,
-                storage_options=source_options(source, arguments),
-                output_options=dict(arguments.output_option),
-                policy=source_policy(arguments),
-                zarr_format=arguments.zarr_format,
-                fill_values=dict(arguments.fill_value),
-                ask=ask,
-                at=arguments.at,
-                commit=chosen_commit(arguments),
-                strict=arguments.strict,
-                on_open=progress.watch,
-            )
+            fill = dict(arguments.fill_value)
+            done = run(arguments.source, arguments.out, fill_value=fill, ask=ask, on_open=progress.watch, **chosen)
     except H5ZarrError as error:
         if isinstance(error, ProblemsFound):
             tell(problem_lines(source, error.problems))
@@ -128,12 +112,12 @@ def convert(arguments: argparse.Namespace) -> int:
 
 
 def fill_value(text: str) -> tuple[str, Json]:
-    """Return a pattern of paths and a value: JSON where it is some, else text. Without a pattern, all are meant."""
+    """Return a pattern of paths, all of them by default, and a value: JSON if it is valid JSON, else text."""
     # Base64 ends in equals signs, and paths may have some.
     pattern, equals, _ = text.rstrip("=").rpartition("=")
     value = text[len(pattern) + len(equals) :]
     if not value or (equals and not pattern):
-        raise argparse.ArgumentTypeError(f"{text!r}: VALUE or PATTERN=VALUE is wanted")
+        raise argparse.ArgumentTypeError(f"{text!r}: expected VALUE or PATTERN=VALUE")
     return pattern or "**", _decode(value)
 
 
@@ -145,13 +129,13 @@ def _decode(text: str) -> Json:
 
 
 def _ask(path: str, node: ArrayNode) -> Json:
-    """Return what the user says of an array; what zarr reads where they say nothing; None where they leave."""
-    from h5zarr.inspect.escape import readable
+    """Return the fill value that the user types; the one that zarr uses for null if they type none; None at the end."""
+    from h5zarr.display import readable
 
     kind = node.data_type if isinstance(node.data_type, str) else node.data_type["name"]
     default = json.dumps(node.fill_value)
-    tell([f"{readable(path)}, {kind}: fill_value is null, and there are chunks that were never written."])
-    sys.stderr.write(f"What should they read as? [{default}] ")
+    tell([f"{readable(path)}, {kind}: fill_value is null, and some chunks were never written."])
+    sys.stderr.write(f"Fill value for them? [{default}] ")
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if not answer:

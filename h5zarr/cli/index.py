@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 import threading
@@ -12,55 +11,57 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from h5zarr.cli.common import (
-    DONE,
-    DONE_WITH_PROBLEMS,
-    NOTHING,
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, tell
+from h5zarr.cli.options import (
+    FORM,
+    OPENING,
+    SELECTION,
     add_allow,
-    add_limits,
-    add_storage_options,
+    add_form,
+    add_opening,
+    add_output_options,
+    add_reporting,
+    add_selection,
+    keywords,
     positive,
-    source_limits,
-    source_options,
-    source_policy,
-    storage_option,
-    tell,
 )
-from h5zarr.cli.outputs import write_report, write_text
+from h5zarr.cli.outputs import output_format, write_report, write_text
 
 if TYPE_CHECKING:
-    from h5zarr.indexing.report import IndexReport
-    from h5zarr.indexing.running import IndexJob
-    from h5zarr.translating import Options
+    from h5zarr.commands.index.index_report import IndexReport
 
 HELP = """\
-Write references for all files that match a pattern, are below a directory, or stand in a list, and keep a catalog of
-them beside the output. Run it again, from cron for instance: only what is new or has changed is read.
+Write references for many files, and keep a catalog of them beside the output. Run it again, for example from cron: it
+reads only files that are new or have changed.
 
-A file that cannot be read is recorded with the reason, and tried again by the next run; the others go on.
+If a file cannot be read, the reason is recorded, and the next run tries it again. The other files are indexed.
 """
 EXAMPLES = """\
 examples:
   h5zarr index 's3://bucket/ocean/**/*.nc' s3://refs/ocean/ --anon
   h5zarr index /data/ocean refs/ --format parquet               all HDF5 and netCDF files below a directory
-  h5zarr index --files-from files.txt refs/                     one path or URL on a line; - is standard input
-  h5zarr index '/data/**/*.nc' refs/ --dry-run                  say what would be done
+  h5zarr index --files-from files.txt refs/                     one path or URL per line; - is standard input
+  h5zarr index '/data/**/*.nc' refs/ --dry-run                  report what would be done
   h5zarr index '/data/**/*.nc' refs/ --prune                    remove references of files that are gone
   h5zarr index 's3://bucket/**/*.nc' refs/ --dask tcp://scheduler:8786
-  h5zarr status refs/                                           what the catalog says
+  h5zarr status refs/                                           summarise the catalog
 
 the output:
-  refs/PATH.json for each file, where PATH is that below the pattern's first directories without wildcards; see --name.
-  refs/_h5zarr/catalog.parquet: a row for each file. With DuckDB:
+  refs/PATH.json for each file, where PATH starts at the first wildcard of the pattern; see --name.
+  refs/_h5zarr/catalog.parquet has a row for each file. With DuckDB:
   SELECT source, reason FROM 'refs/_h5zarr/catalog.parquet' WHERE status = 'failed'
 
 exit codes:
-  0    all that was listed has references that are right
+  0    every listed file has up-to-date references
   1    some files could not be indexed: see the reasons, and `h5zarr status`
-  2    the job itself could not run, or the command line is wrong
-  143  stopped by SIGTERM, 130 by Ctrl-C: what was finished is recorded, and the next run goes on from there
+  2    the job could not run, or the command line is wrong
+  143  stopped by SIGTERM (130 by Ctrl-C). Finished work is recorded, and the next run continues
 """
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_JOB = (
+    *("format", "name", "prune", "force", "dry_run", "max_attempts", "max_failures", "rebuild_catalog", "wait"),
+    *("workers", "at_once", "dask"),
+)
 
 
 def add_index(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -77,92 +78,79 @@ def add_index(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "places",
         nargs="+",
         metavar="SOURCES OUT",
-        help="SOURCES: a pattern in quotes, or a directory; OUT: the directory for references and catalog. "
-        "Both are paths, or URLs that fsspec can open",
+        help="SOURCES: a quoted pattern, or a directory; OUT: the directory for references and catalog. "
+        "Both can be paths or URLs that fsspec opens",
     )
-    parser.add_argument("--files-from", metavar="FILE", help="read paths and URLs from FILE, in the place of SOURCES")
-    _add_what(parser.add_argument_group("what to do"))
-    _add_how(parser.add_argument_group("how"))
-    _add_telling(parser.add_argument_group("telling of it"))
+    parser.add_argument("--files-from", metavar="FILE", help="read paths and URLs from FILE instead of SOURCES")
+    _add_job(parser.add_argument_group("the job"))
+    _add_work(parser.add_argument_group("parallel work"))
+    add_selection(parser.add_argument_group("what to translate"))
+    form = parser.add_argument_group("what to write")
+    form.add_argument(
+        "--format",
+        type=output_format,
+        default="json",
+        help="container for each file: json, json.gz, json.zst, parquet or icechunk (default json)",
+    )
+    form.add_argument(
+        "--name",
+        default="{path}",
+        metavar="TEMPLATE",
+        help="names of outputs without suffix: {path}, {directory}, {name}, {stem}, {hash} (default {path})",
+    )
+    add_form(form)
+    add_output_options(form)
     reading = parser.add_argument_group("reading")
-    add_storage_options(reading)
-    add_allow(reading, "besides files in its own directory, let a file refer to those")
-    add_limits(reading)
+    add_opening(reading)
+    add_allow(reading, "let a file refer to files outside its own directory that are")
+    _add_reporting(parser.add_argument_group("logging and reports"))
     parser.set_defaults(command=index)
 
 
-def _add_what(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--dry-run", action="store_true", help="only say what would be done")
+def _add_job(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--dry-run", action="store_true", help="only report what would be done")
     group.add_argument("--prune", action="store_true", help="remove the references of sources that have vanished")
-    group.add_argument("--force", action="store_true", help="index everything anew")
+    group.add_argument("--force", action="store_true", help="index everything again")
     group.add_argument(
         "--max-attempts",
         type=positive,
         default=5,
         metavar="N",
-        help="give a file up after N runs in which it failed, until it changes (default 5)",
+        help="give up on a file after N failed runs, until it changes (default 5)",
     )
     group.add_argument(
-        "--max-failures", type=_count, metavar="N", help="end the run when more than N files have failed in it"
+        "--max-failures", type=_count, metavar="N", help="stop the run when more than N files have failed"
     )
+    group.add_argument("--rebuild-catalog", action="store_true", help="rebuild a lost catalog from the outputs")
     group.add_argument(
-        "--rebuild-catalog", action="store_true", help="make the catalog anew from the outputs, if it is lost"
-    )
-    group.add_argument(
-        "--wait", type=_seconds, default=0.0, metavar="SECONDS", help="wait so long for another run on OUT to end"
+        "--wait", type=_seconds, default=0.0, metavar="SECONDS", help="wait up to SECONDS for another run to finish"
     )
 
 
-def _add_how(group: argparse._ArgumentGroup) -> None:
+def _add_work(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--workers", type=positive, metavar="N", help="processes (default: one per processor)")
     group.add_argument(
-        "--format",
-        choices=("json", "json.gz", "json.zst", "parquet", "icechunk"),
-        default="json",
-        help="the container for each file (default json)",
+        "--at-once", type=positive, default=16, metavar="N", help="files per process at a time (default 16)"
     )
-    group.add_argument("--zarr-format", type=int, choices=(2, 3), default=3, help="version of the metadata (default 3)")
-    group.add_argument(
-        "--name",
-        default="{path}",
-        metavar="TEMPLATE",
-        help="names of outputs, without suffix: {path}, {directory}, {name}, {stem}, {hash} (default {path})",
-    )
-    group.add_argument("--workers", type=positive, metavar="N", help="processes (default: one for each processor)")
-    group.add_argument(
-        "--at-once", type=positive, default=16, metavar="N", help="files under way in each process (default 16)"
-    )
-    group.add_argument("--dask", metavar="ADDRESS", help="let the workers of a Dask cluster do it: tcp://HOST:PORT")
-    group.add_argument(
-        "--output-option",
-        action="append",
-        default=[],
-        type=storage_option,
-        metavar="KEY=VALUE",
-        help="as --storage-option, for OUT",
-    )
+    group.add_argument("--dask", metavar="ADDRESS", help="use the workers of a Dask cluster: tcp://HOST:PORT")
 
 
-def _add_telling(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--log-format", choices=("text", "json"), default="text", help="json: one object on a line")
-    group.add_argument("--report", metavar="FILE", help="write what happened, as JSON; - is standard output")
-    group.add_argument(
-        "--metrics",
-        metavar="FILE",
-        help="write figures for Prometheus, for the textfile collector of its node exporter",
-    )
-    group.add_argument("--job", metavar="NAME", help="the label `index` of these figures (default: OUT)")
-    group.add_argument("--quiet", action="store_true", help="say nothing but failures")
+def _add_reporting(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--log-format", choices=("text", "json"), default="text", help="json: one object per line")
+    add_reporting(group, "print only failures")
+    group.add_argument("--metrics", metavar="FILE", help="write metrics for Prometheus' textfile collector")
+    group.add_argument("--job", metavar="NAME", help="value of the label `index` in the metrics (default: OUT)")
 
 
 def index(arguments: argparse.Namespace) -> int:
     """Run the job, and say what happened."""
-    from h5zarr.cli.index_telling import tell_could_not_run
+    from h5zarr.cli.index_log import log_could_not_run
+    from h5zarr.commands.index.index_report import IndexReport
+    from h5zarr.commands.index.lease import LeaseHeld
+    from h5zarr.commands.index.naming import UnclearTemplate, check_template
     from h5zarr.errors import H5ZarrError
-    from h5zarr.indexing.lease import LeaseHeld
-    from h5zarr.indexing.naming import UnclearTemplate, check_template
-    from h5zarr.indexing.report import IndexReport
 
-    # No report then: what --report has taken for its FILE may be the missing one, and a source.
+    # Without a report: the FILE of --report may be the missing argument, that is, a source.
     if len(arguments.places) != (2 if arguments.files_from is None else 1):
         tell(["h5zarr: give SOURCES and OUT, or --files-from FILE and OUT", "  h5zarr index --help shows examples."])
         return NOTHING
@@ -175,9 +163,9 @@ def index(arguments: argparse.Namespace) -> int:
             report = _run(arguments, stop)
     except (H5ZarrError, UnclearTemplate, ImportError) as error:
         message, remedy = _explain(arguments, error)
-        tell_could_not_run(message, remedy, as_json=arguments.log_format == "json")
+        log_could_not_run(message, remedy, as_json=arguments.log_format == "json")
         report.could_not_run(message, remedy)
-        if not isinstance(error, LeaseHeld):  # the figures are those of the index, of which the other run will tell
+        if not isinstance(error, LeaseHeld):  # the run that holds the lease writes the metrics
             _write_metrics(arguments, report)
         return _write_report(arguments, report, NOTHING)
     _write_metrics(arguments, report)
@@ -187,67 +175,54 @@ def index(arguments: argparse.Namespace) -> int:
 
 
 def _explain(arguments: argparse.Namespace, error: Exception) -> tuple[str, str]:
-    """Return why the job could not run and what to do, without what may be secret in a URL."""
+    """Return why the job could not run and what to do, without secrets in URLs."""
     from h5zarr.errors import H5ZarrError, SourceError
-    from h5zarr.io.url import display_url
+    from h5zarr.io.location import Location
 
     if isinstance(error, ImportError):
-        return f"{display_url(arguments.out)}: a package is missing: {error.name}", 'pip install "h5zarr[index]"'
+        return f"{Location.parse(arguments.out)}: a package is missing: {error.name}", 'pip install "h5zarr[index]"'
     if not isinstance(error, H5ZarrError):
         return f"--name: {error}", ""
     is_source = isinstance(error, SourceError)
-    shown = display_url((arguments.sources or arguments.files_from) if is_source else arguments.out)
+    shown = str(Location.parse((arguments.sources or arguments.files_from) if is_source else arguments.out))
     return f"{shown}: {str(error).removeprefix(f'{shown}:').strip()}", error.remedy
 
 
 def _write_report(arguments: argparse.Namespace, report: IndexReport, exit_code: int) -> int:
-    """Write what happened, where that is asked for, and return the exit code."""
+    """Write the report, if the user wants one, and return the exit code."""
     write_report(arguments, {"exit_code": exit_code, **report.to_json()})
     return exit_code
 
 
 def _write_metrics(arguments: argparse.Namespace, report: IndexReport) -> None:
-    """Write figures where they are asked for, with a label that no other index of this machine has."""
-    from h5zarr.io.url import display_url, find_local_path
+    """Write metrics, if the user wants them, with a label that is unique on this machine."""
+    from h5zarr.io.location import Location
 
-    path = find_local_path(arguments.out)
-    place = display_url(arguments.out.rstrip("/")) if path is None else os.path.abspath(path)
+    out = Location.parse(arguments.out)
+    place = str(Location.parse(arguments.out.rstrip("/"))) if out.path is None else out.absolute()
     write_text(arguments.metrics, report.to_metrics(arguments.job or place))
 
 
 def _run(arguments: argparse.Namespace, stop: _Stop) -> IndexReport:
-    from h5zarr.cli.index_telling import Teller
-    from h5zarr.indexing.running import IndexWatch
-    from h5zarr.indexing.running import index as run
-    from h5zarr.indexing.table import use_system_memory
+    from h5zarr.cli.index_log import RunLog
+    from h5zarr.commands.index.catalog_table import use_system_memory
+    from h5zarr.commands.index.index import index as run
 
     use_system_memory()
     sources, found_by = _sources(arguments)
-    with Teller(quiet=arguments.quiet, as_json=arguments.log_format == "json") as teller, _executor(arguments) as one:
-        report = run(
-            sources,
-            arguments.out,
-            format=arguments.format,
-            storage_options=source_options(sources if isinstance(sources, str) else next(iter(sources), ""), arguments),
-            output_options=dict(arguments.output_option),
-            policy=source_policy(arguments),
-            options=_options(arguments),
-            workers=arguments.workers,
-            executor=one,
-            at_once=arguments.at_once,
-            job=_job(arguments),
-            watch=IndexWatch(on_plan=teller.plan, on_row=teller.row, is_stopped=stop.is_set),
-            found_by=found_by,
-        )
-    teller.end(report)
+    chosen = keywords(arguments, *_JOB, *SELECTION, *FORM, *OPENING, "allow", "output_options")
+    with RunLog(quiet=arguments.quiet, as_json=arguments.log_format == "json") as log:
+        callbacks: dict[str, Any] = {"on_plan": log.plan, "on_row": log.row, "is_stopped": stop.is_set}
+        report = run(sources, arguments.out, found_by=found_by, **callbacks, **chosen)
+    log.end(report)
     return report
 
 
 def _sources(arguments: argparse.Namespace) -> tuple[str | list[str], str]:
-    """Return what to index, and what that is called."""
+    """Return what to index, and a name for it."""
+    from h5zarr.commands.index.listing import read_names
     from h5zarr.errors import SourceGone
-    from h5zarr.indexing.listing import read_names
-    from h5zarr.io.url import display_url
+    from h5zarr.io.location import Location
 
     if arguments.files_from is None:
         return arguments.sources, ""
@@ -258,57 +233,11 @@ def _sources(arguments: argparse.Namespace) -> tuple[str | list[str], str]:
         with open(name, encoding="utf-8", errors="surrogateescape") as file:
             return read_names(file), f"--files-from {name}"
     except OSError as error:
-        raise SourceGone(f"{display_url(name)}: {error.strerror}", remedy="Check --files-from.") from None
-
-
-def _options(arguments: argparse.Namespace) -> Options:
-    from h5zarr.translating import Options
-
-    limits = source_limits(arguments)
-    return Options(zarr_format=arguments.zarr_format, limits=limits, allow=tuple(arguments.allow))
-
-
-def _job(arguments: argparse.Namespace) -> IndexJob:
-    from h5zarr.indexing.running import IndexJob
-
-    return IndexJob(
-        template=arguments.name,
-        max_attempts=arguments.max_attempts,
-        max_failures=arguments.max_failures,
-        prune=arguments.prune,
-        force=arguments.force,
-        dry_run=arguments.dry_run,
-        rebuild=arguments.rebuild_catalog,
-        wait_seconds=arguments.wait,
-    )
-
-
-@contextmanager
-def _executor(arguments: argparse.Namespace) -> Iterator[Any]:
-    """Give the Dask client that was asked for, or None."""
-    if arguments.dask is None:
-        yield None
-        return
-    import dask
-    from distributed import Client
-
-    from h5zarr.errors import H5ZarrError
-    from h5zarr.io.url import display_url
-
-    before = dask.config.get("scheduler", None)
-    try:
-        client: Any = Client(arguments.dask, timeout=10)  # type: ignore[no-untyped-call, unused-ignore]
-    except (OSError, TimeoutError, ValueError) as error:
-        # It has made itself the default before it failed, and Dask would ask for it ever after.
-        dask.config.set(scheduler=before)
-        what = f"no Dask scheduler answers at {display_url(arguments.dask)} ({type(error).__name__})"
-        raise H5ZarrError(what, remedy="Check the address, such as tcp://scheduler:8786.") from None
-    with client:
-        yield client
+        raise SourceGone(f"{Location.parse(name)}: {error.strerror}", remedy="Check --files-from.") from None
 
 
 class _Stop:
-    """Set by a signal, whose `number` it keeps."""
+    """Set by a signal; keeps its `number`."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -324,7 +253,7 @@ class _Stop:
 
 @contextmanager
 def _stopping() -> Iterator[_Stop]:
-    """Give what a signal sets. A second one ends the process as ever."""
+    """Give a flag that a signal sets. A second signal ends the process."""
     stop = _Stop()
     before: dict[signal.Signals, Any] = {}
 

@@ -1,4 +1,4 @@
-"""A line at the terminal that shows how far a long scan has come."""
+"""A line at the terminal that shows the progress of long work."""
 
 from __future__ import annotations
 
@@ -7,22 +7,21 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from h5zarr.inspect.escape import readable, shortened
-from h5zarr.inspect.quantities import counted, size
+from h5zarr.display import counted, readable, shortened, size
+from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
-from h5zarr.io.url import display_url
 
 _FIRST_SECONDS, _STEP_SECONDS = 1.0, 0.25
 
 
 class Progress:
-    """Shows what has been asked of a source, from the first second on, and wipes the line when it is done.
+    """Shows how much has been read from a source, after the first second, and removes the line at the end.
 
-    A thread looks at the log of requests, which grows as answers arrive: nothing else needs to know.
+    A thread watches the log of requests, which grows as answers arrive.
     """
 
-    def __init__(self, name: str, *, is_shown: bool) -> None:
-        self._name = shortened(readable(display_url(name)), 40)
+    def __init__(self, place: str | Location, *, is_shown: bool) -> None:
+        self._name = shortened(readable(str(Location.parse(place))), 40)
         self._is_shown = is_shown
         self._log: RequestLog | None = None
         self._ended = threading.Event()
@@ -54,9 +53,31 @@ class Progress:
         sys.stderr.flush()
 
     def line(self) -> str:
-        """Return what is shown now."""
+        """Return the current text."""
         if self._log is None:
             return f"{self._name}: opening"
         log = self._log
         told = (counted(log.rounds, "round"), counted(log.requests, "request"), size(log.nbytes))
         return f"{self._name}: reading metadata, {', '.join(told)}"
+
+
+class CountLine:
+    """A line that shows how many of several things are done."""
+
+    def __init__(self, things: str, *, is_shown: bool) -> None:
+        self._things = things
+        self._is_shown = is_shown
+        self._done = 0
+
+    def show(self, name: str, count: int) -> None:
+        """Count `name` as done; there are `count` in all."""
+        self._done += 1
+        if self._is_shown and count > 1:
+            sys.stderr.write(f"\r\x1b[K{self._done:,} of {count:,} {self._things}, {readable(name[-60:])}")
+            sys.stderr.flush()
+
+    def wipe(self) -> None:
+        """Remove the line."""
+        if self._is_shown:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

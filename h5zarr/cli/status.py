@@ -1,29 +1,30 @@
-"""`h5zarr status`: what the catalog of an index says."""
+"""`h5zarr status`: summarise the catalog of an index."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, storage_option, tell, write_lines
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, complain, phrase, write_lines
+from h5zarr.cli.options import add_location, keywords
 
 HELP = """\
-Show what the catalog of an index says: how many sources are indexed, and which are not, with the reasons.
+Summarise the catalog of an index: how many sources are indexed, and which are not, with the reasons.
 """
 EXAMPLES = """\
 examples:
-  h5zarr status s3://refs/ocean/ --storage-option profile=research
+  h5zarr status s3://refs/ocean/ --storage-options profile=research
   h5zarr status refs/ --json | jq .failed
 
 status:
-  indexed   there are references, of the source as it was when it was last seen
-  failed    there are none, for the reason that is shown
-  stale     there are references of an earlier state: the source has changed since, and could not be read again
-  vanished  there are references, but the source was not found any more: `h5zarr index --prune` removes them
+  indexed   the references are up to date
+  failed    there are no references; the reason is shown
+  stale     the source has changed and could not be read again: the references are outdated
+  vanished  there are references, but the source is gone: `h5zarr index --prune` removes them
 
 exit codes:
   0  all sources are indexed
-  1  some are not
+  1  some sources are not indexed
   2  there is no index, or it cannot be read
 """
 _SHOWN = 20
@@ -33,41 +34,32 @@ def add_status(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the `status` command."""
     parser = commands.add_parser(
         "status",
-        help="show what the catalog of an index says",
+        help="summarise the catalog of an index",
         description=HELP,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("out", metavar="OUT", help="the directory of an index, a path or a URL")
-    parser.add_argument(
-        "--storage-option",
-        action="append",
-        default=[],
-        type=storage_option,
-        metavar="KEY=VALUE",
-        help="passed on to the file system of fsspec. May be repeated",
-    )
-    parser.add_argument("--json", action="store_true", help="all of it, as JSON")
+    parser.add_argument("out", metavar="OUT", help="the directory of an index, as a path or URL")
+    add_location(parser)
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(command=status)
 
 
 def status(arguments: argparse.Namespace) -> int:
     """Show what the catalog says."""
     from h5zarr.errors import H5ZarrError
-    from h5zarr.indexing.place import Place
 
-    place = Place(arguments.out, dict(arguments.storage_option))
     try:
-        from h5zarr.indexing.summary import describe, read_summary, summary_lines
+        from h5zarr.commands.status.status import describe, summary_lines
+        from h5zarr.commands.status.status import status as run
 
-        summary = read_summary(place)
+        summary = run(arguments.out, **keywords(arguments, "storage_options", "anon"))
     except H5ZarrError as error:
         return complain(arguments.out, str(error), error.remedy)
     except ImportError as error:
         return complain(arguments.out, f"a package is missing: {error.name}", 'pip install "h5zarr[index]"')
-    if summary is None:
-        tell([f"h5zarr: {place.shown}: there is no index", "  Make one with h5zarr index."])
-        return NOTHING
-    lines = [json.dumps(describe(summary), indent=2)] if arguments.json else summary_lines(summary, most=_SHOWN)
-    write_lines(lines)
+    if arguments.json:
+        write_lines([json.dumps(describe(summary), indent=2)])
+    else:
+        write_lines(summary_lines(summary, most=_SHOWN, phrase=phrase))
     return DONE_WITH_PROBLEMS if summary.others else DONE

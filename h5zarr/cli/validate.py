@@ -1,41 +1,33 @@
-"""`h5zarr validate`: do references keep to the specifications?"""
+"""`h5zarr validate`: do references follow the specifications?"""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
-from h5zarr.cli.common import (
-    DONE,
-    DONE_WITH_PROBLEMS,
-    NOTHING,
-    add_storage_options,
-    complain,
-    source_options,
-    tell,
-    write_lines,
-)
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, phrase, tell, write_lines
+from h5zarr.cli.options import OPENING, add_opening, add_reporting, keywords
 from h5zarr.cli.outputs import write_report
 
 if TYPE_CHECKING:
-    from h5zarr.validating.validate import Validation
+    from h5zarr.commands.validate.validate import Validation
 
 HELP = """\
-Hold the metadata in references against the rules of the specifications: Zarr version 3 or 2, the _FillValue attribute,
-the Xarray-Zarr convention, the reference format itself, and NZ-1.0 if wanted.
+Check references against the rules of Zarr version 3 or 2, the _FillValue attribute, the Xarray-Zarr convention, the
+reference format itself, and optionally NZ-1.0.
 
-They are looked at as they stand in REFS. Nothing else is read: neither the files that are referred to, nor the network.
+Reads only REFS, not the files they refer to.
 """
 EXAMPLES = """\
 examples:
   h5zarr validate ocean.json
-  h5zarr validate ocean.parquet --nz                the rules of NZ-1.0, too
+  h5zarr validate ocean.parquet --nz                also the rules of NZ-1.0
   h5zarr validate s3://refs/ocean.json.zst --anon --report validated.json
-  h5zarr validate ocean.json --report - --quiet     JSON for machines, and nothing else
+  h5zarr validate ocean.json --report - --quiet     only the JSON report
 
 exit codes:
   0  no errors; there may be warnings
-  1  something is against what a specification demands
+  1  a MUST rule is violated
   2  the references could not be read, or the command line is wrong
 """
 
@@ -44,7 +36,7 @@ def add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the `validate` command."""
     parser = commands.add_parser(
         "validate",
-        help="hold references against the rules of Zarr, xarray and others",
+        help="check references against the rules of Zarr, xarray and others",
         description=HELP,
         epilog=EXAMPLES,
         usage="h5zarr validate [OPTION ...] REFS",
@@ -54,26 +46,25 @@ def add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "places",
         nargs="+",
         metavar="REFS",
-        help="references in JSON, perhaps .gz or .zst, or in Parquet: a path, or a URL that fsspec can open",
+        help="references in JSON (also .gz or .zst) or Parquet: a path, or a URL that fsspec opens",
     )
-    parser.add_argument("--nz", action="store_true", help="hold them against the convention NZ-1.0 as well")
-    parser.add_argument("--report", metavar="FILE", help="write what was found, as JSON; - is standard output")
-    parser.add_argument("--quiet", action="store_true", help="say nothing but errors")
-    add_storage_options(parser.add_argument_group("reading"))
+    parser.add_argument("--nz", action="store_true", help="also check the NZ-1.0 convention")
+    add_reporting(parser, "print only errors")
+    add_opening(parser.add_argument_group("reading"))
     parser.set_defaults(command=validate)
 
 
 def validate(arguments: argparse.Namespace) -> int:
     """Validate, and say what is found."""
+    from h5zarr.commands.validate.validate import validate as run
     from h5zarr.errors import H5ZarrError
-    from h5zarr.validating.validate import validate as run
 
     if len(arguments.places) > 1:
         tell(["h5zarr: give one REFS", "  h5zarr validate --help shows examples."])
         return NOTHING
     (references,) = arguments.places
     try:
-        found = run(references, arguments.nz, storage_options=source_options(references, arguments))
+        found = run(references, **keywords(arguments, *OPENING, "nz"))
     except H5ZarrError as error:
         return complain(references, str(error), error.remedy)
     except ImportError as error:
@@ -84,12 +75,12 @@ def validate(arguments: argparse.Namespace) -> int:
 
 
 def _tell(found: Validation, *, quiet: bool, to_stdout: bool) -> None:
-    from h5zarr.inspect.escape import readable
+    from h5zarr.display import readable
 
     lines = []
     for one in found.errors if quiet else (*found.errors, *found.warnings):
         lines.append(f"{one.level.value}: {readable(one.path)}: {readable(one.message)} [{one.rule}: {one.section}]")
-        lines.append(f"  {readable(one.remedy)}")
+        lines.append(f"  {readable(phrase(one.remedy))}")
     if not quiet:
         lines += [f"not checked: {readable(one.path)}: {one.rule}: {readable(one.reason)}" for one in found.not_checked]
     tell(lines)
@@ -98,7 +89,7 @@ def _tell(found: Validation, *, quiet: bool, to_stdout: bool) -> None:
 
 
 def _summary(found: Validation) -> str:
-    from h5zarr.inspect.quantities import counted
+    from h5zarr.display import counted
 
     parts = [counted(len(found.errors), "error"), counted(len(found.warnings), "warning")]
     parts += [f"{len(found.not_checked):,} not checked"] if found.not_checked else []

@@ -1,4 +1,4 @@
-"""`h5zarr verify`: are references right, today?"""
+"""`h5zarr verify`: do references still read the same values as the file?"""
 
 from __future__ import annotations
 
@@ -11,46 +11,35 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from h5zarr.cli.common import (
-    DONE,
-    DONE_WITH_PROBLEMS,
-    NOTHING,
-    add_allow,
-    add_limits,
-    add_storage_options,
-    complain,
-    positive,
-    source_limits,
-    source_options,
-    tell,
-    write_lines,
-)
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, tell, write_lines
+from h5zarr.cli.options import OPENING, add_allow, add_opening, add_reporting, keywords, positive
 from h5zarr.cli.outputs import write_report
+from h5zarr.cli.progress import CountLine
 
 if TYPE_CHECKING:
-    from h5zarr.verifying.arrays import Verified
-    from h5zarr.verifying.verify import Verification
+    from h5zarr.commands.verify.verified_arrays import Verified
+    from h5zarr.commands.verify.verify import Verification
 
 HELP = """\
-Compare what Zarr reads through references with what h5py, or netCDF4, reads from the file itself: shapes, types, names
-of dimensions, attributes, fill values, and the values of all chunks, or of a sample of them.
+Compare what Zarr reads through references with what h5py or netCDF4 reads from the file: shapes, types, dimension
+names, attributes, fill values, and the values of all chunks or of a sample.
 
-A file that is not the one that the references were made of is noticed first.
+First checks that the file has not changed since the references were made.
 """
 EXAMPLES = """\
 examples:
   h5zarr verify ocean.json                          everything
-  h5zarr verify ocean.parquet --sample 0.05         one chunk in twenty, and always the first, the last, those at the
-                                                    edges, some that are missing and some that are inlined
+  h5zarr verify ocean.parquet --sample 0.05         one chunk in twenty, and always the first, the last, some at the
+                                                    edges, some missing and some inlined ones
   h5zarr verify ocean.json /copies/ocean.nc         compare with a copy of the file
   h5zarr verify s3://refs/ocean.json --anon --report verified.json
-  h5zarr verify ocean.json --workers 4              in four processes: what is found is the same
+  h5zarr verify ocean.json --workers 4              in four processes, with the same result
 
 exit codes:
-  0    everything that was compared is right
-  1    something is not: see the differences
+  0    everything that was compared is equal
+  1    something differs: see the differences
   2    nothing could be compared, or the command line is wrong
-  143  stopped by SIGTERM, 130 by Ctrl-C
+  143  stopped by SIGTERM (130 by Ctrl-C)
 """
 
 
@@ -58,7 +47,7 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the `verify` command."""
     parser = commands.add_parser(
         "verify",
-        help="compare references with the file that they are of",
+        help="compare references with their source file",
         description=HELP,
         epilog=EXAMPLES,
         usage="h5zarr verify [OPTION ...] REFS [SOURCE]",
@@ -68,44 +57,45 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "places",
         nargs="+",
         metavar="REFS SOURCE",
-        help="REFS: references in JSON or Parquet; SOURCE: the file to compare with, if not the one that they were "
-        "made of. Both are paths, or URLs that fsspec can open",
+        help="REFS: references in any container; SOURCE: the file to compare with (default: the one they were made "
+        "from). Both can be paths or URLs that fsspec opens",
     )
-    parser.add_argument("--sample", type=_share, metavar="SHARE", help="compare this share of the chunks, such as 0.05")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="which sample (default 0)")
+    parser.add_argument(
+        "--sample", type=_share, metavar="SHARE", help="compare only this fraction of the chunks, such as 0.05"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="random seed of the sample (default 0)")
     parser.add_argument("--group", default="/", metavar="PATH", help="the group of SOURCE that is the root of REFS")
     parser.add_argument(
         "--workers",
         type=positive,
         metavar="N",
-        help="processes that compare values (default: one for each processor where there is much to compare, else 1, "
-        "which is this one)",
+        help="processes that compare values (default: one per processor if there is much to compare, else 1)",
     )
-    parser.add_argument("--report", metavar="FILE", help="write what was found, as JSON; - is standard output")
-    parser.add_argument("--quiet", action="store_true", help="say nothing but differences")
+    add_reporting(parser, "print only differences")
     reading = parser.add_argument_group("reading")
-    add_storage_options(reading)
-    add_allow(reading, "let REFS from elsewhere refer to files")
-    add_limits(reading)
+    add_opening(reading)
+    add_allow(reading, "let remote REFS refer to files")
     parser.set_defaults(command=verify)
 
 
 def verify(arguments: argparse.Namespace) -> int:
     """Compare, and say what differs."""
+    from h5zarr.commands.verify.verify import verify as run
     from h5zarr.errors import H5ZarrError
 
     if len(arguments.places) > 2:
-        tell(["h5zarr: give REFS, and perhaps SOURCE", "  h5zarr verify --help shows examples."])
+        tell(["h5zarr: give REFS and at most one SOURCE", "  h5zarr verify --help shows examples."])
         return NOTHING
-    arguments.references, arguments.source = [*arguments.places, None][:2]
-    progress = _Progress(is_shown=not arguments.quiet and sys.stderr.isatty())
+    references, source = [*arguments.places, None][:2]
+    progress = CountLine("arrays", is_shown=not arguments.quiet and sys.stderr.isatty())
+    chosen = keywords(arguments, *OPENING, "allow", "sample", "seed", "group", "workers")
     try:
         with _terminable():
-            found = _run(arguments, progress)
+            found = run(references, source, on_array=lambda array, count: progress.show(array.path, count), **chosen)
     except H5ZarrError as error:
-        return complain(arguments.references, str(error), error.remedy)
+        return complain(references, str(error), error.remedy)
     except ImportError as error:
-        return complain(arguments.references, f"a package is missing: {error.name}")
+        return complain(references, f"a package is missing: {error.name}")
     except _Terminated:
         return 128 + signal.SIGTERM
     finally:
@@ -115,31 +105,14 @@ def verify(arguments: argparse.Namespace) -> int:
     return DONE if found.is_right else DONE_WITH_PROBLEMS
 
 
-def _run(arguments: argparse.Namespace, progress: _Progress) -> Verification:
-    from h5zarr.verifying.verify import verify as run
-
-    return run(
-        arguments.references,
-        arguments.source,
-        sample=arguments.sample,
-        seed=arguments.seed,
-        group=arguments.group,
-        storage_options=source_options(arguments.source or arguments.references, arguments),
-        allow=tuple(arguments.allow),
-        limits=source_limits(arguments),
-        workers=arguments.workers,
-        on_array=progress.show,
-    )
-
-
 def _tell(found: Verification, *, quiet: bool) -> None:
-    from h5zarr.inspect.escape import readable
+    from h5zarr.display import readable
 
     lines = [readable(found.changed)] if found.changed else []
     for one in (*found.groups, *found.arrays):
         lines += [f"{readable(one.path)}: {readable(difference)}" for difference in one.differences]
         lines += [f"{readable(one.path)}: {readable(one.error)}"] if one.error else []
-    lines += [f"{readable(path)}: there is no such dataset in {readable(found.source)}" for path in found.not_found]
+    lines += [f"{readable(path)}: not in {readable(found.source)}" for path in found.not_found]
     tell(lines)
     if quiet or found.changed:
         return
@@ -148,7 +121,7 @@ def _tell(found: Verification, *, quiet: bool) -> None:
 
 
 def _verified_line(one: Verified) -> str:
-    from h5zarr.inspect.escape import readable
+    from h5zarr.display import readable
 
     if one.skipped:
         return f"{readable(one.path)}: values not compared: {readable(one.skipped)}"
@@ -157,7 +130,7 @@ def _verified_line(one: Verified) -> str:
 
 
 def _summary(found: Verification) -> str:
-    from h5zarr.inspect.quantities import counted
+    from h5zarr.display import counted
 
     wrong = sum(not one.is_right for one in found.arrays)
     skipped = sum(bool(one.skipped) for one in found.arrays)
@@ -168,12 +141,12 @@ def _summary(found: Verification) -> str:
 
 
 class _Terminated(BaseException):
-    """SIGTERM came. Like Ctrl-C, it is no error that somebody might record and go on."""
+    """SIGTERM arrived. Like KeyboardInterrupt, this is not an Exception that other code might catch."""
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Let SIGTERM end what is done here as Ctrl-C does, so that nothing is left behind."""
+    """Let SIGTERM stop the work as Ctrl-C does, so that worker processes end, too."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise _Terminated
@@ -188,30 +161,11 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-class _Progress:
-    """A line that shows how many arrays are done."""
-
-    def __init__(self, *, is_shown: bool) -> None:
-        self._is_shown = is_shown
-        self._done = 0
-
-    def show(self, array: Verified, count: int) -> None:
-        self._done += 1
-        if self._is_shown:
-            sys.stderr.write(f"\r\x1b[K{self._done:,} of {count:,} arrays, {array.path[-60:]}")
-            sys.stderr.flush()
-
-    def wipe(self) -> None:
-        if self._is_shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-
 def _share(text: str) -> float:
     try:
         share = float(text)
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share above 0 and up to 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share between 0 and 1")
     return share

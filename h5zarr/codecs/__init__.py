@@ -1,5 +1,5 @@
-"""Codecs for the HDF5 filters that Zarr lacks, for Zarr v3 and, as numcodecs, for Zarr v2.
+"""h5zarr's own Zarr codecs, for Zarr v3 and, through numcodecs, for Zarr v2.
 
-They are thin: `h5zarr.filters` does the work. Zarr and numcodecs find them by the entry points of the package, with the
-same name and configuration in both: `h5zarr.` and the name of the filter.
+Zarr and numcodecs find them by the entry points of the package. `h5zarr.filter` decodes every HDF5 filter that Zarr and
+numcodecs lack, and `h5zarr.elements` converts elements that numpy has no type for.
 """

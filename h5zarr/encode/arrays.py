@@ -11,19 +11,21 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.encode.chunks import cut_oversized, is_oversized, plan_chunks, read_chunks
-from h5zarr.encode.data_types import encode_dtype, encode_fill, encode_serializer
-from h5zarr.encode.options import Budget
+from h5zarr.encode.inlining import Budget
 from h5zarr.encode.runs import CHUNK_NBYTES, cut_run, has_tiny_records, read_cut, read_whole
-from h5zarr.encode.text import encode_texts
 from h5zarr.errors import H5ZarrError, Unsupported
-from h5zarr.filters.assembly import ChunkedArray
-from h5zarr.hierarchy import ArrayNode, Json, Manifest
+from h5zarr.filters.pipeline import ChunkedArray
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
 from h5zarr.tree import ConvertedValues, HeldBytes, StoredChunks, StoredRun, Variable
+from h5zarr.zarr_model.data_types import encode_dtype, encode_serializer
+from h5zarr.zarr_model.fill_values import encode_fill
+from h5zarr.zarr_model.grid import RegularGrid, whole_grid
+from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
+from h5zarr.zarr_model.vlen_text import encode_texts
 
 Unfinished: TypeAlias = Callable[..., ArrayNode]
-"""Makes an array of its chunk shape, codecs and manifest; all else is known."""
+"""Makes an array from its grid, codecs and manifest; the rest is known."""
 
 
 def encode_array(
@@ -41,7 +43,6 @@ def encode_array(
     """
     array = partial(
         ArrayNode,
-        shape=variable.shape,
         data_type=encode_dtype(variable.dtype),
         fill_value=encode_fill(variable.dtype, variable.fill),
         dimension_names=variable.dimensions,
@@ -57,7 +58,7 @@ def encode_array(
             return (yield from _encode_converted(array, variable, converted, budget, joinable))
         case HeldBytes(content=content):
             budget.require(len(content), "values that stand among the metadata must be inlined")
-            return _one_chunk(array, variable.shape, variable.dtype, content)
+            return _one_chunk(array, whole_grid(variable.shape), variable.dtype, content)
 
 
 def _encode_stored(
@@ -88,7 +89,8 @@ def _encode_stored(
     if not isinstance(stored.source, int) and plan.odd is not None:
         raise Unsupported("some chunks skipped a filter that others have not, and they lie in several files")
     manifest = yield from read_chunks(plan, inline=inline)
-    found = array(chunk_shape=stored.chunk_shape, codecs=plan.codecs, manifest=manifest)
+    grid = RegularGrid(variable.shape, stored.chunk_shape)
+    found = array(grid=grid, codecs=plan.codecs, manifest=manifest)
     return cut_oversized(found, plan.chunk_nbytes) if joinable else found
 
 
@@ -107,12 +109,13 @@ def _encode_run(
     keeps_records = chunk_nbytes is None and run.stride is not None and nbytes > 0 and not is_coordinate
     if not keeps_records and nbytes <= limit and budget.allows(nbytes):
         content = yield from read_whole(run, dtype, fill)
-        return _one_chunk(array, run.shape, dtype, content)
+        return _one_chunk(array, whole_grid(variable.shape, run.shape), dtype, content)
     # What lies behind the end of the values may be referred to, unless the variable is longer and would show it.
     wanted = nbytes if chunk_nbytes is None else chunk_nbytes
     cut = cut_run(run, dtype, wanted, budget, may_reach_over=run.shape == variable.shape)
     manifest = yield from read_cut(cut, fill)
-    return array(chunk_shape=cut.chunk_shape, codecs=(encode_serializer(dtype),), manifest=manifest)
+    grid = RegularGrid(variable.shape, cut.chunk_shape)
+    return array(grid=grid, codecs=(encode_serializer(dtype),), manifest=manifest)
 
 
 def _encode_whole(
@@ -138,10 +141,10 @@ def _encode_whole(
     masks = [0] * len(contents) if stored.filter_mask is None else stored.filter_mask.tolist()
     try:
         values = whole.assemble(contents, stored.index, masks)
-    except H5ZarrError:  # for want of a package, or because a chunk is broken: whoever reads it will be told
+    except H5ZarrError:  # a package is missing or a chunk is broken: reading it will raise the error
         budget.give_back(nbytes)
         return None
-    return _one_chunk(array, variable.shape, variable.dtype, values.tobytes())
+    return _one_chunk(array, whole_grid(variable.shape), variable.dtype, values.tobytes())
 
 
 def _encode_converted(
@@ -161,19 +164,20 @@ def _encode_converted(
     values = yield from converted.read()
     if values.dtype != variable.dtype:  # text that turned out not to be UTF-8
         array = partial(array, data_type=encode_dtype(values.dtype), fill_value=encode_fill(values.dtype, None))
-    return _one_chunk(array, values.shape, values.dtype, _encode_values(values) if values.size else b"")
+    content = _encode_values(values) if values.size else b""
+    return _one_chunk(array, whole_grid(variable.shape, values.shape), values.dtype, content)
 
 
 def _encode_values(values: npt.NDArray[Any]) -> bytes:
     return encode_texts(values) if values.dtype.kind == "O" else values.tobytes()
 
 
-def _one_chunk(array: Unfinished, shape: tuple[int, ...], dtype: np.dtype[Any], content: bytes) -> ArrayNode:
+def _one_chunk(array: Unfinished, grid: RegularGrid, dtype: np.dtype[Any], content: bytes) -> ArrayNode:
     """Return an array that is one inlined chunk of plain values, or none where there are no values."""
-    rank, none = len(shape), np.empty(0, np.int64)
+    rank, none = len(grid.shape), np.empty(0, np.int64)
     inline = {(0,) * rank: content} if content else {}
     return array(
-        chunk_shape=tuple(max(1, extent) for extent in shape),
+        grid=grid,
         codecs=(encode_serializer(dtype),),
         manifest=Manifest(index=np.empty((0, rank), np.int64), address=none, nbytes=none, inline=inline),
     )

@@ -1,4 +1,4 @@
-"""Attributes as JSON. What JSON loses, the type of a number, is told in a record that rides along.
+"""Attributes as JSON. JSON loses the types of numbers: `attribute_type` returns them for the record of the group.
 
 | value                        | JSON                                                              |
 |------------------------------|-------------------------------------------------------------------|
@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.hierarchy import Json
 from h5zarr.tree import AttributeValue
+from h5zarr.zarr_model.hierarchy import AttributeType, Json
 
 _SELF_EVIDENT = frozenset({"int64", "float64", "bool"})
 _DOUBLE_NBYTES = 8
@@ -40,16 +40,13 @@ def encode_attribute(value: AttributeValue) -> Json:
 
 
 def _encode_part(value: AttributeValue) -> Json:
-    """Return one of several values; of sequences that differ in length, one of length 1 is a list like the others."""
+    """Return one of several values. A sequence of length 1 stays a list, like the longer ones beside it."""
     encoded = encode_attribute(value)
     return [encoded] if isinstance(value, np.ndarray) and value.shape == (1,) else encoded
 
 
-def attribute_type(value: AttributeValue) -> Json | None:
-    """Return the numpy type of an attribute where its JSON form does not tell it; None where it does, or has none.
-
-    That of records is a list of [name, type] for each member.
-    """
+def attribute_type(value: AttributeValue) -> AttributeType | None:
+    """Return the numpy type of an attribute if its JSON form does not show it; else None."""
     if isinstance(value, str):
         return None
     if isinstance(value, np.ndarray):
@@ -61,21 +58,23 @@ def attribute_type(value: AttributeValue) -> Json | None:
 
 
 def number_type(value: AttributeValue) -> str | None:
-    """Return the numpy type of an attribute that is numbers; None for any other."""
+    """Return the numpy type of a numeric attribute; None for others."""
     return _type_name(value.dtype) if isinstance(value, np.ndarray) else None
 
 
-def _members(record: Mapping[str, AttributeValue]) -> Json | None:
-    """Return the types of a record's members, if each is a number."""
-    kinds = [
-        [name, number_type(part)] for name, part in record.items() if isinstance(part, np.ndarray) and not part.ndim
-    ]
-    return kinds if len(kinds) == len(record) and all(kind is not None for _, kind in kinds) else None
+def _members(record: Mapping[str, AttributeValue]) -> AttributeType | None:
+    """Return the names and types of a record's members, if each is a number."""
+    kinds = []
+    for name, part in record.items():
+        if not isinstance(part, np.ndarray) or part.ndim or (kind := _type_name(part.dtype)) is None:
+            return None
+        kinds.append((name, kind))
+    return tuple(kinds)
 
 
 @lru_cache(maxsize=256)
 def _type_name(dtype: np.dtype[Any]) -> str | None:
-    """Return the name of a type of numbers, whatever its byte order. Cached, because numpy makes it up each time."""
+    """Return the name of a numeric type without its byte order. Cached, because numpy builds it each time."""
     return dtype.name if dtype.kind in "biufc" else None
 
 

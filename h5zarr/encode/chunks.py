@@ -16,22 +16,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.encode.data_types import encode_serializer
-from h5zarr.encode.filters import encode_filters
 from h5zarr.errors import MalformedFile, Unsupported
-from h5zarr.filters.pipeline import undo_filters
-from h5zarr.filters.redo import redo_filters
-from h5zarr.hierarchy import ArrayNode, Json, Manifest
+from h5zarr.filters.pipeline import redo_filters, undo_filters
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
 from h5zarr.tree import StoredChunks, StoredFilter
+from h5zarr.zarr_model.codecs import encode_filters
+from h5zarr.zarr_model.data_types import encode_serializer
+from h5zarr.zarr_model.grid import RegularGrid
+from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
 
 Rows = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChunkPlan:
-    """How the chunks of an array are told: `codecs` for all, and the rows that went another way, if there are any."""
+    """How the chunks of an array are encoded: `codecs` for all, and the rows of chunks that skipped other filters."""
 
     stored: StoredChunks
     codecs: tuple[Json, ...]
@@ -41,7 +41,7 @@ class ChunkPlan:
 
     @property
     def odd_nbytes(self) -> int:
-        """What the odd chunks take when they are inlined, at most."""
+        """The most bytes that the odd chunks take when they are inlined."""
         return 0 if self.odd is None else int(np.count_nonzero(self.odd)) * self.chunk_nbytes
 
 
@@ -60,7 +60,7 @@ def plan_chunks(
     chunk_nbytes = element_nbytes * prod(stored.chunk_shape)
     first = [encode_serializer(dtype)] + ([codec] if codec is not None else [])
     try:
-        behind = _encode_filters(filters, element_nbytes, chunk_nbytes)
+        behind = _encode_filters(filters, chunk_nbytes)
     except Unsupported:
         if len(stored.address):
             raise
@@ -69,13 +69,13 @@ def plan_chunks(
 
 
 @lru_cache(maxsize=256)
-def _encode_filters(filters: tuple[StoredFilter, ...], element_nbytes: int, nbytes: int) -> tuple[Json, ...]:
+def _encode_filters(filters: tuple[StoredFilter, ...], nbytes: int) -> tuple[Json, ...]:
     """Return the codecs of a pipeline. Most variables of a file share theirs."""
-    return encode_filters(filters, element_nbytes=element_nbytes, nbytes=nbytes)
+    return encode_filters(filters, nbytes=nbytes)
 
 
 def _common_mask(stored: StoredChunks) -> tuple[int, Rows | None]:
-    """Return the mask that most chunks have, and the rows that have another one, if there are any."""
+    """Return the filter mask of most chunks, and the rows that have another one."""
     if stored.filter_mask is None or not stored.filters or not stored.filter_mask.any():
         return 0, None
     masks = stored.filter_mask & np.uint32((1 << len(stored.filters)) - 1)
@@ -105,7 +105,7 @@ def read_chunks(plan: ChunkPlan, *, inline: bool) -> Step[Manifest]:
 
 
 def _encode_again(plan: ChunkPlan, row: int, content: bytes) -> bytes:
-    """Return a chunk that skipped other filters than most, as if it had not."""
+    """Return a chunk that skipped other filters than most, encoded like the others."""
     stored = plan.stored
     assert stored.filter_mask is not None
     plain = undo_filters(content, stored.filters, int(stored.filter_mask[row]), plan.chunk_nbytes)
@@ -150,4 +150,4 @@ def cut_oversized(array: ArrayNode, chunk_nbytes: int) -> ArrayNode:
         nbytes=np.minimum(array.manifest.nbytes, nbytes),
         inline={index: content[:nbytes] for index, content in array.manifest.inline.items()},
     )
-    return replace(array, chunk_shape=(array.shape[0], *array.chunk_shape[1:]), manifest=kept)
+    return replace(array, grid=RegularGrid(array.shape, (array.shape[0], *array.chunk_shape[1:])), manifest=kept)

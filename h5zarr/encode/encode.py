@@ -1,7 +1,7 @@
 """From a `Tree` to a `Hierarchy`: Zarr metadata, and where the chunks are.
 
-Nothing is read here. What must be inlined is asked for by steps, one for each source, which all arrays share: so the
-number of rounds does not grow with the number of arrays.
+This module does not read. One step for each source requests the bytes to inline for all arrays at once, so the number
+of rounds does not grow with the number of arrays.
 """
 
 from __future__ import annotations
@@ -11,28 +11,33 @@ from typing import Any, TypeAlias
 
 from h5zarr.encode.arrays import encode_array
 from h5zarr.encode.attributes import attribute_type, encode_attribute, number_type
-from h5zarr.encode.missing import NotAFillValue, describe, encode_missing
-from h5zarr.encode.options import Budget, Inlining
+from h5zarr.encode.inlining import Budget, Inlining
 from h5zarr.encode.runs import CHUNK_NBYTES
-from h5zarr.encode.stored import encode_stored
 from h5zarr.errors import H5ZarrError, Problem
-from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
 from h5zarr.io.steps import Step, attempt, together
-from h5zarr.tree import AttributeValue, StoredChunks, StoredForm, StoredRun, Tree, TreeGroup, Variable
+from h5zarr.tree import AttributeValue, StoredChunks, StoredRun, Tree, TreeGroup, Variable
+from h5zarr.zarr_model.data_types import describe
+from h5zarr.zarr_model.hierarchy import (
+    USUAL_FORM,
+    ArrayNode,
+    AttributeType,
+    GroupNode,
+    GroupRecord,
+    Hierarchy,
+    Json,
+    KeptFillValue,
+    VariableRecord,
+)
+from h5zarr.zarr_model.missing import FILL_VALUE, NotAFillValue, encode_missing
 
-FILL_VALUE = "_FillValue"
 FILL_VALUE_KIND = "fill value"
-"""The kind of warning that a `_FillValue` is left out of the attributes: it is in the record of types."""
-TYPES = "_nc_attribute_types"
-"""The attribute of a group that tells the types of attributes: xarray hides names that begin with `_nc` on groups."""
-STORED = "_nc_encoding"
-"""The attribute of a group that tells how the file stores its variables."""
+"""The kind of warning about a `_FillValue` that is not among the attributes: it is in the record of the group."""
 
 Encoded: TypeAlias = dict[str, ArrayNode | H5ZarrError]
 
 
 class Encoding:
-    """A tree on its way to a hierarchy: run the `steps`, each on its own source, then `finish` with their results."""
+    """The encoding of one tree: run each of the `steps` on its source, then call `finish` with the results."""
 
     def __init__(
         self, tree: Tree, inlining: Inlining, chunk_nbytes: int = CHUNK_NBYTES, *, joinable: bool = False
@@ -41,12 +46,11 @@ class Encoding:
         self._chunk_nbytes = chunk_nbytes
         self._joinable = joinable
         self._warnings: list[Problem] = list(tree.warnings)
-        self._types: dict[str, dict[str, Json]] = {}  # by group, then by variable; "" is the group itself
-        self._forms: dict[str, dict[str, StoredForm]] = {}  # by group, then by variable
+        self._records: dict[str, dict[str, VariableRecord]] = {}  # by group, then by variable
         self._budget = Budget(inlining)
         variables = {path: node for path, node in tree.nodes.items() if isinstance(node, Variable)}
         self._attributes = {path: self._encode_attributes(path, variable) for path, variable in variables.items()}
-        # What can only be inlined comes first, while much may still be inlined.
+        # Arrays that can only be inlined come first, while the budget is still large.
         order = sorted(variables, key=lambda path: isinstance(variables[path].storage, StoredChunks | StoredRun))
         by_source: dict[int, list[str]] = {}
         for path in order:
@@ -66,7 +70,7 @@ class Encoding:
         return dict(zip(variables, (yield from together(steps)), strict=True))
 
     def finish(self, encoded: Mapping[str, ArrayNode | H5ZarrError]) -> Hierarchy:
-        """Return the hierarchy; an array that could not be encoded is named among the problems."""
+        """Return the hierarchy. Arrays that could not be encoded are listed in its problems."""
         nodes: dict[str, GroupNode | ArrayNode] = {}
         problems = list(self._tree.problems)
         for path, node in self._tree.nodes.items():
@@ -81,62 +85,65 @@ class Encoding:
         return Hierarchy(nodes=nodes, urls=self._tree.sources, problems=tuple(problems), warnings=tuple(self._warnings))
 
     def _encode_group(self, path: str, group: TreeGroup) -> GroupNode:
-        attributes, own = {}, {}
+        attributes: dict[str, Json] = {}
+        types: dict[str, AttributeType] = {}
         for name, value in group.attributes.items():
             attributes[name] = encode_attribute(value)
             if (found := attribute_type(value)) is not None:
-                own[name] = found
-        types = self._types.get(path, {}) | ({"": own} if own else {})
-        if types:
-            attributes[TYPES] = types
-        if (record := encode_stored(group, self._forms.get(path))) is not None:
-            attributes[STORED] = record
-        return GroupNode(attributes=attributes)
+                types[name] = found
+        record = GroupRecord(
+            types=types,
+            notes=group.notes,
+            unlimited=group.unlimited,
+            is_classic=group.is_classic,
+            variables=self._records.get(path, {}),
+        )
+        is_known = path in self._records or record != GroupRecord()
+        return GroupNode(attributes=attributes, record=record if is_known else None)
 
     def _encode_attributes(self, path: str, variable: Variable) -> dict[str, Json]:
-        """Return a variable's attributes as JSON, `_FillValue` in xarray's form."""
+        """Return a variable's attributes as JSON, `_FillValue` in xarray's form, and record what JSON loses."""
         attributes: dict[str, Json] = {}
-        types: dict[str, Json] = {}
-        parent, _, own_name = path.rpartition("/")
-        if variable.stored is not None:
-            self._forms.setdefault(parent or "/", {})[own_name] = variable.stored
+        types: dict[str, AttributeType] = {}
+        kept: KeptFillValue | None = None
         for name, value in variable.attributes.items():
             if name == FILL_VALUE:
                 try:
                     attributes[name] = encode_missing(value, variable.dtype, variable.attributes.get("_Unsigned"))
                     if number_type(value) != variable.dtype.name:
-                        types[name] = _keep(value)
+                        kept = _keep(value)
                 except NotAFillValue as error:
-                    types[name] = self._warn_dropped(path, value, variable, error)
+                    self._warn_dropped(path, value, variable, error)
+                    kept = _keep(value)
             else:
                 attributes[name] = encode_attribute(value)
                 if (found := attribute_type(value)) is not None:
                     types[name] = found
-        if types:
-            self._types.setdefault(parent or "/", {})[own_name] = types
+        if types or kept is not None or variable.stored is not None:
+            parent, _, own_name = path.rpartition("/")
+            record = VariableRecord(types=types, fill_value=kept, form=variable.stored or USUAL_FORM)
+            self._records.setdefault(parent or "/", {})[own_name] = record
         return attributes
 
-    def _warn_dropped(self, path: str, value: AttributeValue, variable: Variable, error: NotAFillValue) -> Json:
-        """Return what is kept of a `_FillValue` that is left out, in the record of types."""
+    def _warn_dropped(self, path: str, value: AttributeValue, variable: Variable, error: NotAFillValue) -> None:
         shown = encode_attribute(value)
         message = f"{FILL_VALUE} {shown!r} of a variable of type {describe(variable.dtype)} is left out: {error}"
         self._warnings.append(
             Problem(path, FILL_VALUE_KIND, message, "Mask these values yourself, if the data need it.")
         )
-        return _keep(value)
 
 
-def _keep(value: AttributeValue) -> Json:
-    """Return what the record of types says of a `_FillValue` that does not stand among the attributes as it is."""
-    return {"value": encode_attribute(value), "type": number_type(value) or "text"}
+def _keep(value: AttributeValue) -> KeptFillValue:
+    """Return the `_FillValue` that the record keeps, because the attributes cannot hold it as it is."""
+    return KeptFillValue(value=encode_attribute(value), type=number_type(value))
 
 
 def is_coordinate(path: str, variable: Variable) -> bool:
-    """True for a variable of one axis that is named like it."""
+    """True for a one-dimensional variable that has the name of its dimension."""
     return variable.dimensions == (path.rpartition("/")[2],)
 
 
 def _source_of(variable: Variable) -> int:
-    """Return the number of the source that a variable is read from; the first, where nothing is read."""
+    """Return the number of the source that a variable is read from; 0 if it is not read."""
     source = getattr(variable.storage, "source", 0)
     return source if isinstance(source, int) else 0

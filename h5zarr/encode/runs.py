@@ -1,9 +1,10 @@
-"""Runs of plain values, cut into chunks that readers can use.
+"""Cut contiguous runs of values into chunks.
 
-A classic netCDF variable, or a contiguous HDF5 dataset, has no chunks of its own. It is cut along one axis into pieces
-of about the size that is asked for; axes before it then have chunks of length 1, those behind it are whole, so that
-every piece is one range of bytes. Zarr wants whole chunks, also the last one along an axis: that one reaches over into
-what follows in the file, which readers never show. Where the file ends there, it is read, padded and inlined.
+A classic netCDF variable or a contiguous HDF5 dataset has no chunks of its own. h5zarr cuts it along one axis into
+pieces of about the requested size. Chunks have length 1 along earlier axes and span later axes completely, so every
+chunk is one range of bytes. Zarr requires full chunks, even at the end of an axis. The last chunk therefore extends
+into the bytes that follow in the file, which readers never show. If the file ends there, h5zarr reads, pads and inlines
+the chunk.
 """
 
 from __future__ import annotations
@@ -17,21 +18,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.encode.options import Budget
-from h5zarr.hierarchy import Manifest
+from h5zarr.encode.inlining import Budget
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
 from h5zarr.tree import StoredRun
+from h5zarr.zarr_model.grid import RegularGrid
+from h5zarr.zarr_model.hierarchy import Manifest
 
 CHUNK_NBYTES = 8 << 20
-_MOST_CHUNKS = 1_000_000  # that somebody may ask one variable to be cut into
+_MOST_CHUNKS = 1_000_000  # per variable, however small the requested chunks are
 _TINY_RECORD_NBYTES = 64
-_SMALLEST_SHARE = 8  # pieces this many times smaller are better than one that must be inlined
+_SMALLEST_SHARE = 8  # chunks may be this many times smaller to avoid inlining one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CutRun:
-    """The chunks of a run that begin before the end of the file, in row-major order; all of them `nbytes` long."""
+    """The chunks of a run that begin before the end of the file, in row-major order. Each has `nbytes` bytes."""
 
     run: StoredRun
     dtype: np.dtype[Any]
@@ -42,17 +44,17 @@ class CutRun:
 
     @property
     def first_cut(self) -> int:
-        """The number of the first chunk that reaches over the end of the file; all behind it do, too."""
+        """The number of the first chunk that extends past the end of the file. All later chunks do, too."""
         return int(np.searchsorted(self.address, self.run.source_nbytes - self.nbytes, "right"))
 
 
 def has_tiny_records(run: StoredRun, dtype: np.dtype[Any]) -> bool:
-    """True where a reference to a record takes more room than the record."""
+    """Return whether a reference to a record takes more space than the record."""
     return run.stride is not None and _rows(run, dtype)[1] <= _TINY_RECORD_NBYTES
 
 
 def read_whole(run: StoredRun, dtype: np.dtype[Any], fill: bytes) -> Step[bytes]:
-    """Return all values of a run, one after the other, those that the file lacks as `fill`."""
+    """Return all values of a run, in order. Values after the end of the file are `fill`."""
     rows, row_nbytes = _rows(run, dtype)
     stride = row_nbytes if run.stride is None else run.stride
     begun = min(rows, max(0, -(-(run.source_nbytes - run.address) // stride)))
@@ -62,7 +64,7 @@ def read_whole(run: StoredRun, dtype: np.dtype[Any], fill: bytes) -> Step[bytes]
 
 
 def read_cut(cut: CutRun, fill: bytes) -> Step[Manifest]:
-    """Return where the chunks are; the bytes of those that reach over the end of the file, padded with `fill`."""
+    """Return the manifest. Chunks that extend past the end of the file are padded with `fill` and inlined."""
     first, end = cut.first_cut, cut.run.source_nbytes
     inline = {}
     if first < len(cut.address):
@@ -79,9 +81,9 @@ def read_cut(cut: CutRun, fill: bytes) -> Step[Manifest]:
 
 
 def cut_run(run: StoredRun, dtype: np.dtype[Any], chunk_nbytes: int, budget: Budget, *, may_reach_over: bool) -> CutRun:
-    """Return a run in pieces of about `chunk_nbytes`; see `choose_length` for the length along the axis that is cut.
+    """Return a run in pieces of about `chunk_nbytes`. `choose_length` returns the length along the axis that is cut.
 
-    Without `may_reach_over` every chunk ends where the values end, because what is behind them would be shown.
+    Without `may_reach_over`, no chunk extends past the end of the values, because readers would show the bytes there.
     """
     rows, row_nbytes = _rows(run, dtype)
     total = rows * row_nbytes
@@ -112,7 +114,7 @@ def cut_run(run: StoredRun, dtype: np.dtype[Any], chunk_nbytes: int, budget: Bud
 
 
 def _allowed(cut: CutRun, budget: Budget) -> CutRun:
-    """Return `cut`, having taken from the budget what a file that is cut off makes us inline."""
+    """Return `cut`. If the file is truncated, take the chunks that must be inlined from the budget."""
     count = len(cut.address) - cut.first_cut
     if count:
         budget.require(count * cut.nbytes, "the file ends inside a chunk, which must be inlined")
@@ -120,9 +122,9 @@ def _allowed(cut: CutRun, budget: Budget) -> CutRun:
 
 
 def choose_length(extent: int, wanted: int) -> int:
-    """Return the length of chunks along an axis: the divisor of its extent that is nearest, within a factor of two.
+    """Return the length of chunks along an axis: the divisor of its extent nearest to `wanted`, within a factor of two.
 
-    Where there is none, the extent in pieces of nearly equal length, of which the last is the shortest.
+    If there is none, the extent is divided into pieces of nearly equal length, and the last one is the shortest.
     """
     if wanted >= extent:
         return extent
@@ -131,14 +133,14 @@ def choose_length(extent: int, wanted: int) -> int:
 
 
 def _divisor_near(extent: int, wanted: int, least: float, most: float) -> int | None:
-    """Return the divisor between `least` and `most` that is nearest to `wanted`, as ratios go."""
+    """Return the divisor between `least` and `most` whose ratio to `wanted` is nearest to 1, or None."""
     found = [number for number in _divisors(extent) if least <= number <= most]
     return min(found, key=lambda number: (max(number / wanted, wanted / number), number), default=None)
 
 
 @lru_cache(maxsize=256)
 def _divisors(extent: int) -> frozenset[int]:
-    """Return the divisors of an extent; none where to look for them takes too long."""
+    """Return the divisors of an extent, or an empty set if finding them takes too long."""
     if extent > 1 << 32:
         return frozenset()
     numbers = np.arange(1, isqrt(extent) + 1)
@@ -147,14 +149,17 @@ def _divisors(extent: int) -> frozenset[int]:
 
 
 def _rows(run: StoredRun, dtype: np.dtype[Any]) -> tuple[int, int]:
-    """Return how many pieces a run has, each in one place, and how long these are: one, or one for each record."""
+    """Return the number of contiguous pieces of a run and their size. There is one piece, or one per record."""
     if run.stride is None:
         return 1, dtype.itemsize * prod(run.shape)
     return run.shape[0], dtype.itemsize * prod(run.shape[1:])
 
 
 def _find_axis(run: StoredRun, dtype: np.dtype[Any], nbytes: int) -> tuple[int | None, int]:
-    """Return the first axis whose elements take at most `nbytes`, or the last, and their size; None without axes."""
+    """Return the first axis whose elements take at most `nbytes`, else the last axis, and the size of its elements.
+
+    The axis is None if there is none to cut.
+    """
     first = 0 if run.stride is None else 1
     for axis in range(first, len(run.shape)):
         part_nbytes = dtype.itemsize * prod(run.shape[axis + 1 :])
@@ -167,7 +172,7 @@ def _cut(run: StoredRun, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> 
     """Return the chunks of this shape that begin before the end of the file."""
     if run.stride is not None:
         chunk_shape = (1, *chunk_shape[1:])
-    counts = [-(-extent // chunk) for extent, chunk in zip(run.shape, chunk_shape, strict=True)]
+    counts = RegularGrid(run.shape, chunk_shape).grid_shape
     steps = [dtype.itemsize * prod(run.shape[axis + 1 :]) * chunk for axis, chunk in enumerate(chunk_shape)]
     if run.stride is not None:
         steps[0] = run.stride
@@ -176,7 +181,7 @@ def _cut(run: StoredRun, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> 
     index = np.empty((begun, len(counts)), np.int64)
     address = np.full(begun, run.address if begun else 0, np.int64)
     for axis in reversed(range(len(counts))):
-        # Along an axis that is longer than all that is there, numbers do not come round.
+        # If an axis has more chunks than the file contains, its numbers never wrap around.
         count = min(counts[axis], begun + 1)
         number, index[:, axis] = np.divmod(number, count) if axis else (number, number)
         if index[:, axis].any():
@@ -192,7 +197,7 @@ def _cut(run: StoredRun, dtype: np.dtype[Any], chunk_shape: tuple[int, ...]) -> 
 
 
 def _count_begun(counts: Sequence[int], steps: Sequence[int], room: int) -> int:
-    """Return how many chunks begin in the first `room` bytes. Their addresses grow with their numbers."""
+    """Return how many chunks begin in the first `room` bytes. Addresses increase with chunk numbers."""
     if room <= 0 or 0 in counts:
         return 0
     last = 0
@@ -203,6 +208,6 @@ def _count_begun(counts: Sequence[int], steps: Sequence[int], room: int) -> int:
 
 
 def _padded(content: bytes, nbytes: int, fill: bytes) -> bytes:
-    """Return `content` with whole elements of `fill` behind its last whole element."""
+    """Return the whole elements of `content`, padded with `fill` to `nbytes` bytes."""
     whole = len(content) // len(fill)
     return content[: whole * len(fill)] + fill * (nbytes // len(fill) - whole)

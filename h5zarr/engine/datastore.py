@@ -1,10 +1,12 @@
-"""A group of a hierarchy as a data store of xarray, which shows what its netCDF engine shows."""
+"""A group of a hierarchy as an xarray data store, which shows the same as xarray's netCDF engine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Protocol, TypeAlias, TypeVar
+from warnings import warn
 
 import numpy as np
 import numpy.typing as npt
@@ -12,23 +14,21 @@ from xarray.backends.common import AbstractDataStore, BackendArray
 from xarray.core import indexing
 from xarray.core.variable import Variable
 
-from h5zarr.encode.encode import STORED, TYPES
-from h5zarr.engine.attributes import FILL_VALUE, HIDDEN, restore_attributes, restore_fill
 from h5zarr.engine.elements import Presentation, choose_presentation, present
 from h5zarr.engine.encoding import netcdf_encoding
-from h5zarr.engine.record import GroupRecord, decode_record
-from h5zarr.errors import H5ZarrError, MalformedFile
-from h5zarr.hdf5.guard import SURPRISES, surprised
-from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
-from h5zarr.tree import NO_NOTES, AttributeNotes, StoredForm
+from h5zarr.engine.netcdf_attributes import restore_attributes, restore_fill
+from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Problem, ProblemWarning, surprised
+from h5zarr.netcdf_names import HIDDEN
+from h5zarr.zarr_model.hierarchy import USUAL_FORM, ArrayNode, GroupNode, GroupRecord, Hierarchy, VariableRecord
+from h5zarr.zarr_model.missing import FILL_VALUE
+from h5zarr.zarr_model.record import RECORD_KIND
 
-_OWN = frozenset({TYPES, STORED})
 _MOST_GROUPS_NAMED = 20
-_IN_ENCODING = "least_significant_digit"  # xarray's netCDF engine takes this attribute for encoding
+_IN_ENCODING = "least_significant_digit"  # xarray's netCDF engine moves this attribute to the encoding
 
 
 class ArrayValues(Protocol):
-    """The values of an array, as Zarr's metadata describe them."""
+    """The values of an array, as the Zarr metadata describe them."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -37,17 +37,19 @@ class ArrayValues(Protocol):
     def dtype(self) -> Any: ...
 
     def __getitem__(self, key: tuple[int | slice | npt.NDArray[Any], ...]) -> Any:
-        """Return a part: along each axis one element, a slice of positive step, or some elements by number."""
+        """Return a selection: for each axis an index, a slice with positive step, or an array of indices."""
         ...
 
 
+_Record = TypeVar("_Record", GroupRecord, VariableRecord)
+_Made = TypeVar("_Made")
 Read: TypeAlias = Callable[[str], ArrayValues]
 
 
 class HierarchyDataStore(AbstractDataStore):
-    """One group of a hierarchy. `read` gives the values of the array at a path; `source` is the file's path or URL.
+    """One group of a hierarchy. `read` returns the values of the array at a path; `source` is the file's path or URL.
 
-    `close` is called when the data store is closed.
+    Closing the data store calls `close`.
     """
 
     def __init__(
@@ -61,35 +63,26 @@ class HierarchyDataStore(AbstractDataStore):
         if not isinstance(node, GroupNode):
             raise OSError(f"{source}: group not found: {self._path}; {_describe_groups(hierarchy, self._path)}")
         self._node = node
-        self._types: Mapping[str, Any] = node.attributes.get(TYPES, {})
-        self._record: GroupRecord | None = decode_record(node.attributes.get(STORED))
-
-    @property
-    def _is_classic(self) -> bool:
-        return self._record is not None and self._record.is_classic
+        self._is_classic = node.record is not None and node.record.is_classic
 
     def get_variables(self) -> dict[str, Variable]:
         prefix = self._path.rstrip("/") + "/"
         variables = {}
         for path, node in self._hierarchy.nodes.items():
             if isinstance(node, ArrayNode) and path.startswith(prefix) and "/" not in (name := path[len(prefix) :]):
-                with _told_of(path):
-                    variables[name] = self._open_variable(path, name, node)
+                make = partial(self._open_variable, path, node)
+                variables[name] = self._follow(path, make, self._hierarchy.record_of(path))
         return variables
 
     def get_attrs(self) -> dict[str, Any]:
-        notes = self._record.notes if self._record is not None else NO_NOTES
-        with _told_of(self._path):
-            hidden = self._hidden() | _OWN | set(notes.foreign)
-            return restore_attributes(self._node.attributes, self._types.get("", {}), hidden, dict(notes.padded))
+        return self._follow(self._path, self._restore_group, self._node.record)
 
     def get_dimensions(self) -> dict[str, int]:
-        """Return the lengths of the dimensions that variables of this group have."""
+        """Return the sizes of the dimensions of this group's variables."""
         return {str(name): n for one in self.get_variables().values() for name, n in one.sizes.items()}
 
     def get_encoding(self) -> dict[str, Any]:
-        with _told_of(self._path):
-            return {"unlimited_dims": set(self._record.unlimited if self._record is not None else ())}
+        return {"unlimited_dims": set() if self._node.record is None else set(self._node.record.unlimited)}
 
     def close(self) -> None:
         if self._close is not None:
@@ -98,38 +91,55 @@ class HierarchyDataStore(AbstractDataStore):
     def _hidden(self) -> frozenset[str]:
         return frozenset() if self._is_classic else HIDDEN
 
-    def _open_variable(self, path: str, name: str, array: ArrayNode) -> Variable:
-        form = self._record.form_of(name) if self._record is not None else None
-        presentation = choose_presentation(array, form or StoredForm(), is_classic=self._is_classic)
-        notes = form.notes if form is not None else NO_NOTES
-        attributes = self._attributes(name, array.attributes, notes, presentation)
+    def _follow(self, path: str, make: Callable[[_Record | None], _Made], record: _Record | None) -> _Made:
+        """Return the result of `make` for a record. If the record does not fit the node, warn and ignore it."""
+        with _naming_errors(path):
+            if record is None:
+                return make(None)
+            try:
+                return make(record)
+            except (H5ZarrError, AttributeError, *SURPRISES) as error:
+                made = make(None)  # raises if the record is not to blame
+                what = f"the record does not fit the node and is ignored ({str(error)[:80]})"
+                problem = Problem(path, RECORD_KIND, what, "Translate the file again.")
+                warn(f"{self._source}:{problem}. {problem.remedy}", ProblemWarning, stacklevel=2)
+                return made
+
+    def _restore_group(self, record: GroupRecord | None) -> dict[str, Any]:
+        if record is None:
+            return restore_attributes(self._node.attributes, {}, self._hidden())
+        hidden = self._hidden() | set(record.notes.foreign)
+        return restore_attributes(self._node.attributes, record.types, hidden, dict(record.notes.padded))
+
+    def _open_variable(self, path: str, array: ArrayNode, record: VariableRecord | None) -> Variable:
+        form = record.form if record is not None else None
+        presentation = choose_presentation(array, form or USUAL_FORM, is_classic=self._is_classic)
+        attributes = self._restore_variable(array, record or VariableRecord(), presentation)
         encoding = netcdf_encoding(array, form, presentation, self._source, is_classic=self._is_classic)
         if _IN_ENCODING in attributes:
             encoding[_IN_ENCODING] = attributes.pop(_IN_ENCODING)
         shown = _ShownArray(array.shape, presentation, self._read(path))
         return Variable(array.dimension_names, indexing.LazilyIndexedArray(shown), attributes, encoding)
 
-    def _attributes(
-        self, name: str, attributes: Mapping[str, Json], notes: AttributeNotes, presentation: Presentation
-    ) -> dict[str, Any]:
-        types = self._types.get(name, {})
+    def _restore_variable(self, array: ArrayNode, record: VariableRecord, presentation: Presentation) -> dict[str, Any]:
+        notes = record.form.notes
         hidden = self._hidden() | set(notes.foreign)
-        fill = {} if FILL_VALUE in hidden else restore_fill(attributes, types, presentation.dtype)
-        return restore_attributes(attributes, types, hidden | {FILL_VALUE}, dict(notes.padded)) | fill
+        fill = {} if FILL_VALUE in hidden else restore_fill(array.attributes, record.fill_value, presentation.dtype)
+        return restore_attributes(array.attributes, record.types, hidden | {FILL_VALUE}, dict(notes.padded)) | fill
 
 
 def _describe_groups(hierarchy: Hierarchy, path: str) -> str:
-    """Return what there is instead of the group at `path`."""
+    """Return which groups exist, for an error about a missing one at `path`."""
     if path in hierarchy.nodes:
         return "this is a variable"
     groups = [name for name, node in hierarchy.nodes.items() if isinstance(node, GroupNode)]
     more = len(groups) - _MOST_GROUPS_NAMED
-    return f"there are {', '.join(groups[:_MOST_GROUPS_NAMED])}{f' and {more} more' if more > 0 else ''}"
+    return f"the groups are {', '.join(groups[:_MOST_GROUPS_NAMED])}{f' and {more} more' if more > 0 else ''}"
 
 
 @contextmanager
-def _told_of(path: str) -> Iterator[None]:
-    """Name the node that something is wrong with: references may come from anybody, and say anything."""
+def _naming_errors(path: str) -> Iterator[None]:
+    """Put the path of the node in front of errors. References are untrusted: any value may be wrong."""
     try:
         yield
     except H5ZarrError as error:
@@ -141,7 +151,7 @@ def _told_of(path: str) -> Iterator[None]:
 
 
 class _ShownArray(BackendArray):
-    """The values of a variable as netCDF4 shows them, read when they are asked for."""
+    """The values of a variable as netCDF4 shows them, read lazily."""
 
     def __init__(self, shape: tuple[int, ...], presentation: Presentation, values: ArrayValues) -> None:
         self.shape, self.dtype = shape, presentation.dtype

@@ -1,4 +1,4 @@
-"""Elements: from those that Zarr gives to those that netCDF4 gives, and the type to announce before any are read."""
+"""Elements as netCDF4 returns them, from those of a Zarr array, and their type before any are read."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import MalformedFile, Unrepresentable, Unsupported
-from h5zarr.hierarchy import ArrayNode, Json
+from h5zarr.errors import MalformedFile
 from h5zarr.tree import StoredForm
+from h5zarr.zarr_model.codecs import byte_order
+from h5zarr.zarr_model.data_types import BYTES, OBJECT, decode_data_type
+from h5zarr.zarr_model.hierarchy import ArrayNode
 
-_TIMES = {"numpy.datetime64": "M8", "numpy.timedelta64": "m8"}
-_BYTES = "variable_length_bytes"
-_OF_ANY_LENGTH = ("string", _BYTES)
 _TEXT = np.dtype("O", metadata={"element_type": str})  # so xarray marks text of any length
 
 
 class Change(Enum):
-    """What is done to values: the first two do not look at them."""
+    """How values are converted."""
 
     CAST = "to another type of the same meaning"
     PAIR = "complex numbers to records of two"
@@ -32,9 +31,9 @@ class Change(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presentation:
-    """How elements are shown. `dtype` is that of the values, `in_encoding` what xarray notes as the type on disk.
+    """How elements are shown. `dtype` is the type of the values, `in_encoding` the type on disk that xarray reports.
 
-    `padding` fills up text of fixed length, to `nbytes`.
+    Text of fixed length is padded with `padding` to `nbytes`.
     """
 
     dtype: np.dtype[Any]
@@ -45,9 +44,9 @@ class Presentation:
 
 
 def choose_presentation(array: ArrayNode, form: StoredForm, *, is_classic: bool = False) -> Presentation:
-    """Return how netCDF4 shows the elements of an array that is stored in some form.
+    """Return how netCDF4 shows the elements of an array that the file stores in `form`.
 
-    It shows numbers of an HDF5 file in the byte order of the file, all others in the machine's.
+    It shows numbers of HDF5 files in the byte order of the file, and all others in that of the machine.
     """
     dtype = stored_dtype(array)
     if is_classic:
@@ -57,7 +56,7 @@ def choose_presentation(array: ArrayNode, form: StoredForm, *, is_classic: bool 
         return _enumeration(number, form)
     if form.number is not None:
         return _plain(number)
-    if array.data_type == _BYTES:
+    if array.data_type == BYTES:
         return _plain(dtype)
     if dtype.kind == "O":
         return Presentation(dtype=_TEXT, in_encoding=str, change=Change.TEXT)
@@ -75,9 +74,9 @@ def choose_presentation(array: ArrayNode, form: StoredForm, *, is_classic: bool 
 
 
 def _check_number(recorded: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the recorded type: of integers another, of other numbers the same in another byte order."""
+    """Return the recorded type. Integers may have any integer type; other numbers may only differ in byte order."""
     if recorded.newbyteorder("=") != dtype.newbyteorder("=") and not (recorded.kind in "iu" and dtype.kind in "biu"):
-        raise MalformedFile(f"the record of storage says {recorded} of values that are {dtype}")
+        raise MalformedFile(f"the record says {recorded} of values that are {dtype}")
     return recorded
 
 
@@ -93,13 +92,13 @@ def _enumeration(dtype: np.dtype[Any], form: StoredForm) -> Presentation:
 
 
 def _aligned(fields: Mapping[str, np.dtype[Any]]) -> np.dtype[Any]:
-    """Return a record whose members lie as a C compiler puts them, which is how netCDF4 asks for records."""
+    """Return a record type aligned like a C struct, as netCDF4 requests records."""
     formats = [one.newbyteorder("=") for one in fields.values()]
     return np.dtype({"names": list(fields), "formats": formats}, align=True)
 
 
 def present(values: npt.NDArray[Any], presentation: Presentation) -> npt.NDArray[Any]:
-    """Return values as netCDF4 gives them. A single text is numpy's, as there: not an object."""
+    """Return values as netCDF4 returns them. A single text is a numpy string, as in netCDF4, not an object."""
     dtype = presentation.dtype
     match presentation.change:
         case Change.CAST:
@@ -125,15 +124,15 @@ def present(values: npt.NDArray[Any], presentation: Presentation) -> npt.NDArray
 
 
 def _cast(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return the same values in another type. Only the record of storage may name a smaller one, and may be wrong."""
+    """Return the same values in another type. Only a wrong record can name a type that is too small."""
     shown = values.astype(dtype, copy=False)
     if values.dtype.kind in "iu" and not np.can_cast(values.dtype, dtype) and not np.array_equal(shown, values):
-        raise MalformedFile(f"the record of storage says {dtype}, which is too small for the values")
+        raise MalformedFile(f"the record says {dtype}, which is too small for the values")
     return shown
 
 
 def _text(stored: bytes, presentation: Presentation) -> str:
-    """Return a text that ends at its first NUL; what is not UTF-8 is taken for Latin-1, where netCDF4 fails."""
+    """Return the text before the first NUL. Text that is not UTF-8 is read as Latin-1, where netCDF4 fails."""
     if presentation.padding and b"\0" not in stored:
         stored = stored.ljust(presentation.nbytes, presentation.padding.encode())
     stored = stored.partition(b"\0")[0]
@@ -145,38 +144,6 @@ def _text(stored: bytes, presentation: Presentation) -> str:
 
 def stored_dtype(array: ArrayNode) -> np.dtype[Any]:
     """Return numpy's type for the elements of a Zarr array, in the byte order of its chunks."""
-    return _decode_dtype(array.data_type).newbyteorder(_byte_order(array))
-
-
-def _byte_order(array: ArrayNode) -> Any:
-    for codec in array.codecs:
-        if isinstance(codec, Mapping) and codec.get("name") == "bytes":
-            return ">" if codec.get("configuration", {}).get("endian") == "big" else "<"
-    return "="
-
-
-def _decode_dtype(data_type: Json) -> np.dtype[Any]:
-    if isinstance(data_type, str):
-        return _decode_name(data_type)
-    name, settings = data_type["name"], data_type.get("configuration", {})
-    if name == "null_terminated_bytes":
-        return np.dtype(f"S{settings['length_bytes']}")
-    if name == "fixed_length_utf32":
-        return np.dtype(f"U{settings['length_bytes'] // 4}")
-    if name == "raw_bytes":
-        return np.dtype(f"V{settings['length_bytes']}")
-    if name == "structured":
-        return np.dtype([(field, _decode_dtype(kind)) for field, kind in settings["fields"]])
-    if name in _TIMES:
-        scale, unit = settings["scale_factor"], settings["unit"]
-        return np.dtype(f"{_TIMES[name]}[{scale}{unit}]")
-    raise Unrepresentable(f"no numpy type is known for Zarr's {name}")
-
-
-def _decode_name(name: str) -> np.dtype[Any]:
-    if name in _OF_ANY_LENGTH:
-        return np.dtype(object)
-    try:
-        return np.dtype(name)
-    except TypeError:
-        raise Unsupported(f'the data type "{name[:40]}" is not known') from None
+    if array.data_type == BYTES:
+        return OBJECT
+    return decode_data_type(array.data_type, byte_order(array.codecs))

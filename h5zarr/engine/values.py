@@ -8,17 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import H5ZarrError, MalformedFile
-from h5zarr.hierarchy import ArrayNode
-from h5zarr.read.arrays import ArrayValues
+from h5zarr.opening import Opened
 from h5zarr.read.decoding import find_decoder
-from h5zarr.read.opening import Opened
+from h5zarr.read.read_arrays import ArrayValues
+from h5zarr.zarr_model.hierarchy import ArrayNode
 
 
 def open_values(opened: Opened, path: str) -> ArrayValues | ZarrValues:
     """Return the values of the array at `path`. Nothing is read yet."""
     node = opened.hierarchy.nodes[path]
     assert isinstance(node, ArrayNode)
-    decoder = find_decoder(node, opened.sources.limits)
+    decoder = find_decoder(node, opened.sources.access.limits)
     return ZarrValues(opened, path) if decoder is None else ArrayValues(path, node, decoder, opened.sources)
 
 

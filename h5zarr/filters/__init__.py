@@ -1,7 +1,5 @@
-"""HDF5 filters, undone and applied: bytes in, bytes out, one module for each filter.
+"""HDF5 filters, decoded and encoded: bytes in, bytes out, one module per filter.
 
-Every module has `decode(content, values, nbytes)`, where `values` is the filter's client data and `nbytes` the size
-of the whole chunk before any filter, from which `bounds.most` says how much a filter may give. Filters that Zarr has
-no codec for also have `Settings`, the client data by name, and `encode`. Compiled libraries are imported where they
-are used.
+`table.py` lists the filters and says which functions a module may have. Modules import compiled libraries inside their
+functions, when they are needed.
 """

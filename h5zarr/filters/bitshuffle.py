@@ -1,36 +1,35 @@
 """Filter 32008, bitshuffle: first bits of all elements, then second bits, …, compressed or not.
 
 Client data: major and minor version, size of an element, elements of a block (0 for the default), compressor, level.
-The compressed form has lz4's framing (see `lz4`), but each block is bit-shuffled, and up to seven elements that fill
-no byte of bits stand at the end as they are. Source: bshuf_h5filter.c and bitshuffle_core.c of bitshuffle.
+The compressed form has the framing of `lz4`, but each block is bit-shuffled. Up to seven elements at the end, which do
+not fill a byte of bits, are stored unchanged. Source: bshuf_h5filter.c and bitshuffle_core.c of bitshuffle.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
 from h5zarr.errors import MalformedFile
 from h5zarr.filters import zstd
-from h5zarr.filters.arrays import Bytes
-from h5zarr.filters.bounds import check_room
 from h5zarr.filters.lz4 import HEADER, compress_block, decompress_block, take_block
-from h5zarr.filters.settings import check, check_choice, described, settings_of
-from h5zarr.filters.transposing import bits_from_elements, elements_from_bits
+from h5zarr.filters.toolkit import Bytes, Numbers, Values, check, check_choice, check_room, described, settings_of
 
 COMPRESSORS = {0: "none", 2: "lz4", 3: "zstd"}
 _TARGET_NBYTES, _LEAST_DEFAULT = 8192, 128
-_VERSION = (0, 4)  # of bitshuffle, the first whose compressor may be zstd
+_VERSION = (0, 4)  # of bitshuffle: the first that supports zstd
+_SLAB_NBYTES = 1 << 18  # temporaries of this size stay in the processor's cache
+
+# Hacker's Delight, section 7-3: swap ever smaller blocks across the diagonal of 8 x 8 matrices of bits.
+_STEPS = ((4, 0x0F), (2, 0x33), (1, 0x55))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How bits are shuffled: elements of a block (a multiple of 8, 0 for the default), and the compressor."""
-
-    filter_name: ClassVar = "bitshuffle"
+    """Elements per block (a multiple of 8, 0 for the default), and the compressor."""
 
     element_nbytes: int
     block_count: int = 0
@@ -46,7 +45,7 @@ class Settings:
             raise ValueError(f"block_count must be a multiple of 8, not {self.block_count}")
 
     @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
+    def from_values(cls, values: Values) -> Self:
         _, _, element_nbytes, block_count, compressor, level = described(values, "bitshuffle", 3, (0, 0, 0))
         if compressor not in COMPRESSORS:
             raise ValueError(f"bitshuffle has no compressor {compressor}")
@@ -57,7 +56,7 @@ class Settings:
             level=min(level or zstd.DEFAULT_LEVEL, zstd.GREATEST_LEVEL),
         )
 
-    def to_values(self) -> tuple[int, ...]:
+    def to_values(self) -> Values:
         code = next(code for code, name in COMPRESSORS.items() if name == self.compressor)
         return (*_VERSION, self.element_nbytes, self.block_count, code, self.level)
 
@@ -67,7 +66,7 @@ class Settings:
         return (self.block_count or default) * self.element_nbytes
 
 
-def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
+def decode(content: bytes, values: Values, nbytes: int) -> bytes:
     """Return the elements one after the other."""
     settings = settings_of(Settings, values)
     if settings.compressor == "none":
@@ -76,8 +75,8 @@ def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
     return _each_block(shuffled, settings, block_nbytes, elements_from_bits)
 
 
-def encode(content: bytes, values: tuple[int, ...]) -> bytes:
-    """Return the blocks of bits, compressed if so wished."""
+def encode(content: bytes, values: Values) -> bytes:
+    """Return the blocks of bits, compressed if the settings say so."""
     settings = settings_of(Settings, values)
     block_nbytes = settings.block_nbytes()
     shuffled = _each_block(content, settings, block_nbytes, bits_from_elements)
@@ -93,14 +92,14 @@ def encode(content: bytes, values: tuple[int, ...]) -> bytes:
 
 
 def _blocks(nbytes: int, element_nbytes: int, block_nbytes: int) -> tuple[list[tuple[int, int]], int]:
-    """Return start and size of each block, the last of which is shorter, and where what is not shuffled begins."""
+    """Return start and size of each block (the last may be shorter), and where the unshuffled elements begin."""
     count = nbytes // element_nbytes
     end = (count - count % 8) * element_nbytes
     return [(start, min(block_nbytes, end - start)) for start in range(0, end, block_nbytes)], end
 
 
 def _decompressed(content: bytes, settings: Settings, nbytes: int) -> tuple[bytes, int]:
-    """Return the shuffled blocks, and their size, which the content says itself."""
+    """Return the shuffled blocks and their size, which the content states."""
     if len(content) < HEADER.size:
         raise MalformedFile(f"bitshuffle content of {len(content)} bytes is shorter than its header")
     given, block_nbytes = HEADER.unpack_from(content)
@@ -125,10 +124,10 @@ def _decompressed(content: bytes, settings: Settings, nbytes: int) -> tuple[byte
 def _each_block(
     content: bytes, settings: Settings, block_nbytes: int, transpose: Callable[[Bytes, int], Bytes]
 ) -> bytes:
-    """Return the content with all blocks transposed: those of full size together, then the shorter one."""
+    """Return the content with all blocks transposed: first all full blocks together, then the shorter one."""
     width = settings.element_nbytes
     if len(content) % width:
-        raise MalformedFile(f"bitshuffle content has {len(content)} bytes, no multiple of {width}")
+        raise MalformedFile(f"bitshuffle content has {len(content)} bytes, which is not a multiple of {width}")
     stored = np.frombuffer(content, np.uint8)
     whole = stored.size // block_nbytes * block_nbytes
     end = stored.size // (8 * width) * 8 * width
@@ -138,3 +137,56 @@ def _each_block(
         if stop > start
     ]
     return b"".join((*parts, content[end:]))
+
+
+def label(values: Values) -> str:
+    """Return the compressor."""
+    name = COMPRESSORS.get(values[4], "none") if len(values) > 4 else "none"
+    return "" if name == "none" else name
+
+
+# --- matrices of bits
+
+
+def elements_from_bits(blocks: Bytes, width: int) -> Bytes:
+    """Return elements of `width` bytes. Each row of `blocks` has the first bits of its elements, then the second, …"""
+    count = blocks.shape[1] // width // 8
+    result = np.empty_like(blocks)
+    for part in _slabs(blocks):
+        rows = blocks[part].reshape(-1, 8, count).copy()
+        _transpose(rows)
+        result[part].reshape(-1, count, 8, width)[...] = rows.reshape(-1, width, 8, count).transpose(0, 3, 2, 1)
+    return result
+
+
+def bits_from_elements(blocks: Bytes, width: int) -> Bytes:
+    """Return the bits of all elements. Each row of `blocks` is one block of elements of `width` bytes."""
+    count = blocks.shape[1] // width // 8
+    result = np.empty_like(blocks)
+    for part in _slabs(blocks):
+        rows = result[part].reshape(-1, 8, count)
+        rows.reshape(-1, width, 8, count)[...] = blocks[part].reshape(-1, count, 8, width).transpose(0, 3, 2, 1)
+        _transpose(rows)
+    return result
+
+
+def _slabs(blocks: Bytes) -> list[slice]:
+    """Return slices of rows to transpose together."""
+    step = max(1, _SLAB_NBYTES // max(1, blocks.shape[1]))
+    return [slice(start, start + step) for start in range(0, len(blocks), step)]
+
+
+def _transpose(rows: Bytes) -> None:
+    """Transpose, in place, the 8 x 8 matrices of bits that eight rows form byte by byte, lowest bit first.
+
+    Rows are along the second axis. If they consist of whole words of eight bytes, eight matrices are done at once.
+    """
+    words: Numbers = rows.view(np.uint64) if rows.shape[2] % 8 == 0 else rows
+    for distance, pattern in _STEPS:
+        mask = words.dtype.type(int.from_bytes(bytes((pattern,)) * words.itemsize, "little"))
+        shift = words.dtype.type(distance)
+        pairs = words.reshape(len(words), 4 // distance, 2, distance, -1)
+        upper, lower = pairs[:, :, 0], pairs[:, :, 1]
+        swapped = ((upper >> shift) ^ lower) & mask
+        lower ^= swapped
+        upper ^= swapped << shift

@@ -1,7 +1,7 @@
-"""Filter 32026, blosc2: one Blosc2 frame of one chunk, which may be a b2nd array of the chunk's shape.
+"""Filter 32026, blosc2: one Blosc2 frame with one chunk, which may be a b2nd array of the chunk's shape.
 
 Client data: version of the filter, bytes of a block (0: the library's choice), size of an element, bytes of a chunk,
-level, shuffle, compressor, and for b2nd the rank and shape of a chunk. A frame says itself how it was made, so
+level, shuffle, compressor, and for b2nd the rank and shape of a chunk. A frame describes itself, so
 decoding needs none of them. Source: blosc2_filter.c of hdf5-blosc2.
 """
 
@@ -10,14 +10,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from h5zarr.errors import MalformedFile
-from h5zarr.filters.bounds import check_room
-from h5zarr.filters.optional import load
-from h5zarr.filters.settings import check, check_choice, described, settings_of
+from h5zarr.filters import blosc
+from h5zarr.filters.blosc import SHUFFLES
+from h5zarr.filters.toolkit import Values, check, check_choice, check_room, described, load, settings_of
 
 _FILTER_VERSION = 1
 _FRAME_MAGIC = b"\x9e\xa8b2frame\x00"
@@ -26,15 +26,12 @@ _CHUNK_SIZES = struct.Struct("<4x3I")  # of a chunk before compression, of a blo
 _GREATEST_RANK = 8
 _ARRAY_NAMES = ("b2nd", "caterva")  # the second is an older name
 _DEFAULTS = (5, 1, 0)  # level, shuffle, compressor
-COMPRESSORS = {0: "blosclz", 1: "lz4", 2: "lz4hc", 4: "zlib", 5: "zstd"}
-SHUFFLES = ("noshuffle", "shuffle", "bitshuffle")
+COMPRESSORS = {code: name for code, name in enumerate(blosc.COMPRESSORS) if name != "snappy"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How chunks are compressed. Only encoding needs it."""
-
-    filter_name: ClassVar = "blosc2"
+    """The compression of chunks, which only encoding needs."""
 
     element_nbytes: int
     level: int = 5
@@ -50,7 +47,7 @@ class Settings:
         check_choice(self.compressor, "compressor", tuple(COMPRESSORS.values()))
 
     @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
+    def from_values(cls, values: Values) -> Self:
         _, block_nbytes, element_nbytes, _, level, shuffle, compressor = described(values, "blosc2", 4, _DEFAULTS)
         if shuffle >= len(SHUFFLES) or compressor not in COMPRESSORS:
             raise ValueError(f"shuffle {shuffle} or compressor {compressor} is not known")
@@ -62,32 +59,32 @@ class Settings:
             block_nbytes=block_nbytes,
         )
 
-    def to_values(self) -> tuple[int, ...]:
+    def to_values(self) -> Values:
         code = next(code for code, name in COMPRESSORS.items() if name == self.compressor)
         shuffle = SHUFFLES.index(self.shuffle)
         return (_FILTER_VERSION, self.block_nbytes, self.element_nbytes, 0, self.level, shuffle, code)
 
 
-def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
-    """Return what was compressed."""
+def decode(content: bytes, values: Values, nbytes: int) -> bytes:
+    """Return the decompressed content."""
     if content[:10] != _FRAME_MAGIC:
         raise MalformedFile(f"blosc2 frame begins with {content[:10]!r}")
     stored = int.from_bytes(content[_FRAME_NBYTES_AT : _FRAME_NBYTES_AT + 8], "big")
     if stored != len(content):
-        raise MalformedFile(f"blosc2 frame says that it has {stored} bytes, but there are {len(content)}")
+        raise MalformedFile(f"blosc2 frame claims to have {stored} bytes, but there are {len(content)}")
     blosc2 = load("blosc2", "blosc2")
     try:
         return _decompressed(blosc2, content, nbytes)
     except MalformedFile:
         raise
-    except Exception as error:  # the library raises whatever its metadata lead it to
+    except Exception as error:  # damaged metadata make the library raise all kinds of errors
         raise MalformedFile(f"blosc2 frame does not decompress: {error}") from error
 
 
 def _decompressed(blosc2: Any, content: bytes, nbytes: int) -> bytes:
     """Return the frame's only chunk.
 
-    The library would undo b2nd, too, but takes sizes on trust: damaged frames make it take gigabytes, and keep them.
+    The library could decode b2nd, too, but it trusts sizes: damaged frames make it allocate, and keep, gigabytes.
     """
     frame = blosc2.schunk_from_cframe(content)
     name = next((name for name in _ARRAY_NAMES if name in frame.meta), None)
@@ -111,7 +108,7 @@ def _partition(description: Sequence[Any]) -> tuple[tuple[int, ...], tuple[int, 
 
 
 def _joined(plain: bytes, shape: tuple[int, ...], block_shape: tuple[int, ...]) -> bytes:
-    """Return the elements of an array in row-major order; `plain` has one whole block after the other."""
+    """Return the elements of an array in row-major order. `plain` has them block by block."""
     grid = tuple(-(-length // block) for length, block in zip(shape, block_shape, strict=True))
     blocks = np.frombuffer(plain, np.uint8).reshape(*grid, *block_shape, -1)
     rank = len(shape)
@@ -121,8 +118,8 @@ def _joined(plain: bytes, shape: tuple[int, ...], block_shape: tuple[int, ...]) 
     return whole[tuple(slice(length) for length in shape)].tobytes()
 
 
-def encode(content: bytes, values: tuple[int, ...]) -> bytes:
-    """Return a frame of one chunk, never b2nd, which HDF5's filter reads as well."""
+def encode(content: bytes, values: Values) -> bytes:
+    """Return a frame with one chunk. It is never b2nd; HDF5's filter reads it as well."""
     settings = settings_of(Settings, values)
     blosc2 = load("blosc2", "blosc2")
     filters = [blosc2.Filter.NOFILTER] * 5 + [blosc2.Filter(SHUFFLES.index(settings.shuffle))]
@@ -137,3 +134,6 @@ def encode(content: bytes, values: tuple[int, ...]) -> bytes:
     frame = blosc2.SChunk(chunksize=max(len(content), 1), cparams=cparams)
     frame.append_data(content)
     return bytes(frame.to_cframe())
+
+
+label = blosc.label

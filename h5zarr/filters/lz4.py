@@ -1,19 +1,18 @@
-"""Filter 32004, lz4: blocks of LZ4 in a framing of HDF5's own, which no library reads. Client data: size of a block.
+"""Filter 32004, lz4: LZ4 blocks in HDF5's own framing, which no library reads. Client data: the block size.
 
 Content: bytes before compression (8, big-endian), bytes of a block (4, big-endian), then for each block its
-compressed size (4, big-endian) and an LZ4 block; a block as large as what it holds is stored as it is. Source:
-H5Zlz4.c.
+compressed size (4, big-endian) and an LZ4 block; a block that does not get
+smaller is stored uncompressed. Source: H5Zlz4.c.
 """
 
 from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from h5zarr.errors import MalformedFile
-from h5zarr.filters.bounds import check_room
-from h5zarr.filters.settings import check, first, settings_of
+from h5zarr.filters.toolkit import Values, check, check_room, first, settings_of
 
 DEFAULT_BLOCK_NBYTES = 1 << 30
 HEADER = struct.Struct(">QI")
@@ -21,9 +20,7 @@ HEADER = struct.Struct(">QI")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How many bytes a block has. Only encoding needs it."""
-
-    filter_name: ClassVar = "lz4"
+    """The number of bytes per block, which only encoding needs."""
 
     block_nbytes: int = DEFAULT_BLOCK_NBYTES
 
@@ -31,15 +28,15 @@ class Settings:
         check(self.block_nbytes, "block_nbytes", 1, 2**31 - 1)
 
     @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
+    def from_values(cls, values: Values) -> Self:
         return cls(block_nbytes=first(values, default=0) or DEFAULT_BLOCK_NBYTES)
 
-    def to_values(self) -> tuple[int, ...]:
+    def to_values(self) -> Values:
         return (self.block_nbytes,)
 
 
-def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
-    """Return what was compressed."""
+def decode(content: bytes, values: Values, nbytes: int) -> bytes:
+    """Return the decompressed content."""
     if len(content) < HEADER.size:
         raise MalformedFile(f"lz4 content of {len(content)} bytes is shorter than its header")
     given, block_nbytes = HEADER.unpack_from(content)
@@ -54,7 +51,7 @@ def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
     return b"".join(blocks)
 
 
-def encode(content: bytes, values: tuple[int, ...]) -> bytes:
+def encode(content: bytes, values: Values) -> bytes:
     """Return the header and the blocks."""
     block_nbytes = min(settings_of(Settings, values).block_nbytes, max(len(content), 1))
     parts = [HEADER.pack(len(content), block_nbytes)]
@@ -67,7 +64,7 @@ def encode(content: bytes, values: tuple[int, ...]) -> bytes:
 
 
 def take_block(content: bytes, start: int) -> tuple[bytes, int]:
-    """Return the block whose size stands at `start`, and where the next one starts."""
+    """Return the block whose size is at `start`, and the start of the next one."""
     stored_nbytes = int.from_bytes(content[start : start + 4], "big")
     end = start + 4 + stored_nbytes
     if len(content) < end or len(content) < start + 4:
@@ -80,7 +77,7 @@ def decompress_block(stored: bytes, nbytes: int) -> bytes:
     from numcodecs import lz4
 
     try:
-        return bytes(lz4.decompress(nbytes.to_bytes(4, "little") + stored))  # numcodecs' own framing
+        return bytes(lz4.decompress(nbytes.to_bytes(4, "little") + stored))  # the framing of numcodecs
     except (RuntimeError, ValueError) as error:
         raise MalformedFile(f"lz4 block does not decompress: {error}") from error
 

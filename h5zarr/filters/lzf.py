@@ -1,38 +1,35 @@
 """Filter 32000, lzf: one LibLZF stream. Client data: version of the filter, version of LibLZF, bytes of a chunk.
 
-LZF is h5py's own compressor and its files are common, so what decodes it is here in Python; imagecodecs, where it is
-installed, is about a hundred times as fast. Source: lzf_filter.c of h5py, and the format in lzf_d.c of LibLZF.
+LZF is h5py's own compressor and its files are common, so this module decodes it in pure Python. imagecodecs is about a
+hundred times as fast, and is used if it is installed. Source: lzf_filter.c of h5py and lzf_d.c of LibLZF.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Self
 
 from h5zarr.errors import MalformedFile
-from h5zarr.filters.bounds import most
-from h5zarr.filters.optional import PackageMissing, load
+from h5zarr.filters.toolkit import PackageMissing, Values, load, most
 
 _FILTER_VERSION, _LIBRARY_VERSION = 4, 0x0105
-_MOST_FROM_A_BYTE = 88  # three bytes stand for at most 264
+_MOST_FROM_A_BYTE = 88  # three bytes encode at most 264
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Nothing: a stream needs no description."""
-
-    filter_name: ClassVar = "lzf"
+    """No settings: a stream describes itself."""
 
     @classmethod
-    def from_values(cls, values: tuple[int, ...]) -> Self:
+    def from_values(cls, values: Values) -> Self:
         return cls()
 
-    def to_values(self) -> tuple[int, ...]:
+    def to_values(self) -> Values:
         return (_FILTER_VERSION, _LIBRARY_VERSION, 0)
 
 
-def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
-    """Return what was compressed."""
+def decode(content: bytes, values: Values, nbytes: int) -> bytes:
+    """Return the decompressed content."""
     room = min(most(nbytes), _MOST_FROM_A_BYTE * len(content))
     try:
         imagecodecs = load("imagecodecs", "lzf")
@@ -44,8 +41,8 @@ def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
         raise MalformedFile(f"lzf stream does not decompress: {error}") from error
 
 
-def encode(content: bytes, values: tuple[int, ...]) -> bytes:
-    """Return one LZF stream; it is somewhat larger than the content where that has no repetitions."""
+def encode(content: bytes, values: Values) -> bytes:
+    """Return one LZF stream, which is slightly larger than the content if that is incompressible."""
     if not content:
         return b""
     imagecodecs = load("imagecodecs", "lzf")
@@ -53,14 +50,14 @@ def encode(content: bytes, values: tuple[int, ...]) -> bytes:
 
 
 def _interpreted(content: bytes, room: int) -> bytes:
-    """Return what was compressed, decoded in Python: runs of literals, and repetitions of what was written before."""
+    """Decompress in Python: a stream consists of runs of literals and repetitions of earlier output."""
     plain = bytearray()
     at, end = 0, len(content)
     try:
         while at < end:
             control = content[at]
             at += 1
-            if control < 32:  # that many literals, and one
+            if control < 32:  # a run of control + 1 literals
                 plain += content[at : at + 1 + control]
                 at += 1 + control
                 continue
@@ -71,7 +68,7 @@ def _interpreted(content: bytes, room: int) -> bytes:
             start = len(plain) - ((control & 31) << 8 | content[at]) - 1
             at += 1
             if start < 0 or len(plain) > room:
-                raise MalformedFile("lzf stream repeats what is not there, or more than it should")
+                raise MalformedFile("lzf stream repeats bytes that do not exist, or too many")
             repeated = plain[start : start + length + 2]
             while len(repeated) < length + 2:  # it repeats a part of itself
                 repeated += repeated[: length + 2 - len(repeated)]
@@ -79,5 +76,5 @@ def _interpreted(content: bytes, room: int) -> bytes:
     except IndexError:
         raise MalformedFile("lzf stream ends within a repetition") from None
     if at > end or len(plain) > room:
-        raise MalformedFile("lzf stream does not decompress to the size that it should have")
+        raise MalformedFile("lzf stream does not decompress to the expected size")
     return bytes(plain)

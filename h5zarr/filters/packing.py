@@ -1,4 +1,4 @@
-"""Fields of some bits, one after the other without gaps, as the filters nbit and scaleoffset store elements."""
+"""Elements packed into fields of a few bits, without gaps, as the filters nbit and scaleoffset store them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from h5zarr.errors import MalformedFile
-from h5zarr.filters.arrays import Bytes
+from h5zarr.filters.toolkit import Bytes
 
 _SLAB_NBITS = 1 << 20
 _MANY_RUNS = 64  # beyond this, one gather is faster than many slices
@@ -17,9 +17,9 @@ Places = NDArray[np.int64]
 
 
 def number_places(nbytes: int, byte_order: str, precision: int, bit_offset: int) -> Places:
-    """Return where the bits of a number stand, from the most to the least significant.
+    """Return the positions of a number's bits, from the most to the least significant.
 
-    Bits of an element are numbered from its first byte on, and within a byte from the highest: numpy's order.
+    Positions count from the first byte of an element, and within a byte from the highest bit, as in numpy.
     """
     significance = np.arange(bit_offset + precision - 1, bit_offset - 1, -1, dtype=np.int64)
     byte = significance // 8 if byte_order == "little" else nbytes - 1 - significance // 8
@@ -27,12 +27,12 @@ def number_places(nbytes: int, byte_order: str, precision: int, bit_offset: int)
 
 
 def packed_nbytes(count: int, nbits: int) -> int:
-    """Return how many bytes `count` elements of `nbits` bits fill."""
+    """Return the number of bytes that `count` elements of `nbits` bits take."""
     return -(-count * nbits // 8)
 
 
 def unpack(content: bytes, count: int, places: Places, element_nbytes: int) -> Bytes:
-    """Return `count` elements whose bits at `places` are in `content`, one row for each; other bits are zero."""
+    """Return `count` elements, one per row. `content` has their bits at `places`; other bits are zero."""
     nbits = len(places)
     if len(content) < packed_nbytes(count, nbits):
         raise MalformedFile(f"{len(content)} bytes do not hold {count} elements of {nbits} bits")
@@ -51,7 +51,7 @@ def unpack(content: bytes, count: int, places: Places, element_nbytes: int) -> B
 
 
 def pack(elements: Bytes, places: Places) -> bytes:
-    """Return the bits at `places` of all elements, of which `elements` has one in each row."""
+    """Return the bits at `places` of all elements. `elements` has one element per row."""
     nbits = len(places)
     parts = []
     pieces = _pieces(places)
@@ -65,13 +65,13 @@ def pack(elements: Bytes, places: Places) -> bytes:
 
 
 def _slabs(count: int, nbits: int) -> list[tuple[int, int]]:
-    """Return starts and counts of elements to be done together: few enough for a cache, and whole bytes when packed."""
+    """Return starts and counts of elements to handle together: few enough for the cache, whole bytes when packed."""
     step = max(8, _SLAB_NBITS // max(1, nbits) // 8 * 8)
     return [(start, min(step, count - start)) for start in range(0, count, step)]
 
 
 def _pieces(places: Places) -> list[tuple[slice | Places, slice | Places]]:
-    """Return which packed bits go to which places: slices, or all at once where there would be too many."""
+    """Return which packed bits go to which places: as slices, or as one index array if there are too many slices."""
     breaks = np.flatnonzero(np.diff(places) != 1) + 1
     if len(breaks) >= _MANY_RUNS:
         return [(np.arange(len(places)), places)]

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from h5zarr.errors import MalformedFile
-from h5zarr.filters.bounds import check_room
 from h5zarr.filters.fletcher32 import CHECKSUM_NBYTES
-from h5zarr.filters.settings import first, signed
+from h5zarr.filters.toolkit import Codec, Values, check_room, first, signed
 
 DEFAULT_LEVEL = 3
 GREATEST_LEVEL = 22
 _MAGIC = b"\x28\xb5\x2f\xfd"
 
 
-def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
-    """Return what was compressed.
+def decode(content: bytes, values: Values, nbytes: int) -> bytes:
+    """Return the decompressed content.
 
-    A frame usually says how much that is. One that was written as a stream does not: it is tried with the sizes that
-    the content of a chunk can have, because numcodecs would otherwise allocate whatever the frame expands to.
+    A frame usually states its decompressed size. A frame that was written as a stream does not: try the sizes that a
+    chunk can have, because numcodecs would otherwise allocate whatever the frame expands to.
     """
     given = _content_nbytes(content)
     if given is not None:
@@ -28,11 +30,11 @@ def decode(content: bytes, values: tuple[int, ...], nbytes: int) -> bytes:
         return decode_exactly(content, nbytes + CHECKSUM_NBYTES)
 
 
-def encode(content: bytes, values: tuple[int, ...]) -> bytes:
-    """Return one frame that says its size."""
+def encode(content: bytes, values: Values) -> bytes:
+    """Return one frame that states its size."""
     from numcodecs import zstd
 
-    return bytes(zstd.compress(content, min(signed(first(values, default=DEFAULT_LEVEL)), GREATEST_LEVEL)))
+    return bytes(zstd.compress(content, _level(values)))
 
 
 def decode_exactly(content: bytes, nbytes: int) -> bytes:
@@ -50,7 +52,7 @@ def decode_exactly(content: bytes, nbytes: int) -> bytes:
 
 
 def _content_nbytes(content: bytes) -> int | None:
-    """Return the size that the frame says it has, or None. RFC 8878, section 3.1.1.1."""
+    """Return the decompressed size that the frame states, or None. RFC 8878, section 3.1.1.1."""
     if content[:4] != _MAGIC or len(content) < 6:
         raise MalformedFile(f"zstd frame begins with {content[:4]!r}, expected {_MAGIC!r}")
     descriptor = content[4]
@@ -64,3 +66,23 @@ def _content_nbytes(content: bytes) -> int | None:
     if len(field) < width:
         raise MalformedFile("zstd frame ends within its header")
     return int.from_bytes(field, "little") + (256 if width == 2 else 0)
+
+
+def _level(values: Values) -> int:
+    return min(signed(first(values, default=DEFAULT_LEVEL)), GREATEST_LEVEL)
+
+
+def to_codec(values: Values, nbytes: int | None) -> Codec:
+    return {"name": "zstd", "configuration": {"level": _level(values), "checksum": False}}
+
+
+def from_codec(configuration: Mapping[str, Any]) -> Values:
+    return (configuration.get("level", 0) % 2**32,)
+
+
+def label(values: Values) -> str:
+    return str(signed(values[0])) if values else ""
+
+
+def netcdf_encoding(values: Values) -> dict[str, Any]:
+    return {"zstd": True, "complevel": signed(values[0])} if len(values) == 1 else {}

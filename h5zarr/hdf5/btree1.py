@@ -1,4 +1,4 @@
-"""Version 1 B-trees: the index of old-style groups and of most chunked datasets. Spec: III.A.1."""
+"""Version 1 B-trees, which index old-style groups and most chunked datasets. Spec: III.A.1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from h5zarr.hdf5.nodes import check_nodes, gather, node_slabs, node_spans
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import Step
 
-_PREFIX_NBYTES = 8  # signature, type, level, entries used; then the addresses of the siblings
+_PREFIX_NBYTES = 8  # signature, type, level, number of entries; the sibling addresses follow
 _MAX_LEVEL = 32
 
 
@@ -28,7 +28,7 @@ class NodeType(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How a tree's nodes look: at most `capacity` entries, each a key and the address of a child, then a last key."""
+    """The structure of a tree's nodes: up to `capacity` entries, each a key and a child address, then one last key."""
 
     node_type: NodeType
     capacity: int
@@ -49,7 +49,7 @@ class Shape:
 
 
 class Entries:
-    """The entries of all nodes of one level, in the order of their keys."""
+    """The entries of all nodes at one level, in key order."""
 
     def __init__(
         self, blocks: Sequence[memoryview], addresses: npt.NDArray[np.int64], level: int, shape: Shape
@@ -68,15 +68,16 @@ class Entries:
 
     @property
     def is_used(self) -> npt.NDArray[np.bool_]:
-        """Which nodes have entries."""
+        """A mask of the nodes that have entries."""
         return self.counts > 0
 
     def edge_keys(self) -> tuple[npt.NDArray[np.uint8], ...]:
-        """Return, of each node that has entries, the first key, that of the last entry, and the one behind it."""
+        """Return three keys of each non-empty node: the first, that of the last entry, and the one after it."""
         shape = self._shape
         parts: list[tuple[npt.NDArray[np.uint8], ...]] = []
         for first, rows in node_slabs(self._blocks, shape.node_nbytes):
-            counts = np.minimum(self.counts[first : first + len(rows)], shape.capacity)  # others are told by `slabs`
+            # `slabs` reports counts that are too large.
+            counts = np.minimum(self.counts[first : first + len(rows)], shape.capacity)
             numbers = np.flatnonzero(counts)
             ends = shape.entries_at + counts[numbers] * shape.entry_nbytes
             starts = (np.full(len(numbers), shape.entries_at), ends - shape.entry_nbytes, ends)
@@ -85,7 +86,7 @@ class Entries:
         return parts[0] if len(parts) == 1 else tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     def slabs(self) -> Iterator[npt.NDArray[np.uint8]]:
-        """Yield rows of bytes, each a key and a child's address, a few megabytes at a time."""
+        """Yield rows of bytes, each a key and a child address, about a megabyte at a time."""
         shape = self._shape
         for first, rows in node_slabs(self._blocks, shape.node_nbytes):
             check_nodes(rows, self._prefix, "B-tree node", self._addresses[first:])
@@ -96,13 +97,13 @@ class Entries:
             yield pick_rows(rows, shape.entries_at, counts, shape.entry_nbytes)
 
     def children(self) -> npt.NDArray[np.int64]:
-        """Return the addresses of what the entries point to."""
+        """Return the addresses that the entries point to."""
         columns = [uint_column(rows, self._shape.key_nbytes, self._shape.sizes.offset_nbytes) for rows in self.slabs()]
         return np.concatenate(columns) + self._shape.sizes.base
 
 
 class CheckLevel(Protocol):
-    """Raises where a level of a tree is not as it should be, given those above it."""
+    """Raises MalformedFile if a level of a tree is inconsistent with the levels above it."""
 
     def __call__(self, entries: Entries, *, is_leaf: bool) -> None: ...
 
@@ -110,9 +111,9 @@ class CheckLevel(Protocol):
 def read_leaf_entries(
     root: int, shape: Shape, check: CheckLevel | None = None, root_node: memoryview | None = None
 ) -> Step[Entries]:
-    """Return the entries of the leaves of the tree at `root`, one round for each level, which is given to `check`.
+    """Return the entries of the leaves of the tree at `root`. Each level takes one round, and is passed to `check`.
 
-    Nothing is read for the root if that was done already.
+    `root_node` is the content of the root, if it has already been read.
     """
     addresses = np.array([root])
     level: int | None = None
@@ -132,4 +133,4 @@ def read_leaf_entries(
             return entries
         addresses = entries.children()
         if not len(addresses):
-            raise MalformedFile("B-tree has an inner level without children", at=root)
+            raise MalformedFile("B-tree has an internal level without children", at=root)

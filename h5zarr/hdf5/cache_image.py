@@ -1,7 +1,7 @@
-"""Cache images: metadata that the library left in one block when the file was closed, instead of in its places.
+"""Cache images: metadata that the HDF5 library wrote to one block on closing, instead of to its addresses.
 
-The specification does not describe the block. A superblock extension message (0x0018) names it; it holds entries of the
-library's metadata cache, and what an entry holds counts, not what stands at its address.
+The specification does not describe this block. A superblock extension message (0x0018) locates it. It holds entries of
+the library's metadata cache, which take precedence over the bytes at their addresses.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 
 class CachedEntry(NamedTuple):
-    """Bytes that belong at `address`, whatever the file has there."""
+    """Bytes that replace the file's own bytes at `address`."""
 
     address: int
     content: bytes
 
 
 def read_cache_image(extension: tuple[Message, ...], sizes: Sizes) -> Step[list[CachedEntry]]:
-    """Return the entries of the file's cache image; none where it has no image, as nearly all files."""
+    """Return the entries of the file's cache image. Nearly all files have none."""
     message = next((message for message in extension if message.kind == Kind.CACHE_IMAGE), None)
     if message is None:
         return []
@@ -65,14 +65,14 @@ def _entry(cursor: Cursor, at: int) -> CachedEntry:
 
 
 class _Overlay:
-    """Cached entries by their addresses. They do not overlap: each is one structure of the file."""
+    """Cached entries by address. Entries do not overlap, because each is one structure of the file."""
 
     def __init__(self, entries: list[CachedEntry]) -> None:
         self._entries = sorted(entries)
         self._addresses = [entry.address for entry in self._entries]
 
     def patch_all(self, spans: Sequence[Span], buffers: Sequence[memoryview]) -> Sequence[memoryview]:
-        """Return the answers to a request as they should be; those that come later, later."""
+        """Return the buffers of a request with cached entries applied. Buffers that are not yet available stay None."""
         pairs = zip(spans, buffers, strict=True)
         if not isinstance(buffers, Partial):
             return [self.patch(span, buffer) for span, buffer in pairs]
@@ -80,7 +80,7 @@ class _Overlay:
         return cast("Sequence[memoryview]", patched)
 
     def patch(self, span: Span, buffer: memoryview) -> memoryview:
-        """Return the bytes of a span as they should be."""
+        """Return the bytes of a span with cached entries applied."""
         first = max(0, bisect_right(self._addresses, span.address) - 1)
         last = bisect_left(self._addresses, span.end)
         patched: bytearray | None = None
@@ -93,7 +93,7 @@ class _Overlay:
 
 
 def overlay(step: Step[T], entries: list[CachedEntry]) -> Step[T]:
-    """Return what `step` returns, having shown it the cached entries in the place of the file's own bytes."""
+    """Run `step` and return its result. The step sees cached entries instead of the file's own bytes."""
     if not entries:
         return (yield from step)
     cached = _Overlay(entries)

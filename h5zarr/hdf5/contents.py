@@ -1,6 +1,6 @@
-"""The values of a dataset, for the few datasets whose values must be known: text of any length, references, odd types.
+"""Read the values of datasets that cannot be referenced: variable-length text, references, unusual types.
 
-Everything else is referred to, and never read.
+The values of all other datasets are referenced and never read.
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ from typing import Any
 import numpy.typing as npt
 
 from h5zarr.errors import Unsupported
-from h5zarr.filters.assembly import ChunkedArray
+from h5zarr.filters.pipeline import ChunkedArray
 from h5zarr.hdf5.cache_image import CachedEntry, overlay
 from h5zarr.hdf5.context import Context
-from h5zarr.hdf5.guard import guarded
 from h5zarr.hdf5.model import ChunkedLayout, CompactLayout, ContiguousLayout, Dataset
 from h5zarr.io.span import Span
-from h5zarr.io.steps import Step
+from h5zarr.io.steps import Step, guarded
 
 
 class Contents:
-    """Reads values of one file, with what its scan has learned."""
+    """Reads values of one file, using the context of its scan."""
 
     def __init__(self, context: Context, cached: list[CachedEntry]) -> None:
         self._context = context
         self._cached = cached
 
     def read_values(self, dataset: Dataset) -> Step[npt.NDArray[Any]]:
-        """Return all values, of the dataset's shape (and behind it that of an array type); see `values.py`."""
+        """Return all values in the dataset's shape, followed by the axes of an array type. See `numpy_values.py`."""
         return overlay(guarded(self._read(dataset)), self._cached)
 
     def _read(self, dataset: Dataset) -> Step[npt.NDArray[Any]]:
@@ -37,7 +36,7 @@ class Contents:
 
 
 def read_elements(dataset: Dataset) -> Step[bytes]:
-    """Return the raw elements of a dataset, in row-major order, filters undone and unwritten space filled."""
+    """Return the raw elements of a dataset in row-major order, with filters undone and unwritten space filled."""
     match dataset.layout:
         case CompactLayout(content=content):
             return content
@@ -49,7 +48,7 @@ def read_elements(dataset: Dataset) -> Step[bytes]:
             return bytes(buffer)
         case ChunkedLayout() as layout:
             return (yield from _read_chunks(dataset, layout))
-    raise Unsupported(f"values of a {type(dataset.layout).__name__} in this place")
+    raise Unsupported(f"values with a {type(dataset.layout).__name__} cannot be read here")
 
 
 def _read_chunks(dataset: Dataset, layout: ChunkedLayout) -> Step[bytes]:

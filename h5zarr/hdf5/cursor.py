@@ -1,4 +1,4 @@
-"""A place in a message, which moves on as fields are taken."""
+"""A position in a message that advances as fields are read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from h5zarr.hdf5.sizes import Sizes
 
 
 class Cursor:
-    """Takes little-endian fields from `content` one after the other; never past its end."""
+    """Reads little-endian fields from `content`, never past its end."""
 
     __slots__ = ("_content", "_sizes", "_what", "position")
 
@@ -21,7 +21,7 @@ class Cursor:
 
     @property
     def left(self) -> int:
-        """How many bytes are still to come."""
+        """The number of remaining bytes."""
         return len(self._content) - self.position
 
     def take(self, nbytes: int) -> bytes:
@@ -61,7 +61,7 @@ class Cursor:
         return self.uint(4)
 
     def length(self) -> int:
-        """Return an integer of the file's size of lengths."""
+        """Return an integer of the file's length size."""
         return self.uint(self._sizes.length_nbytes)
 
     def address(self) -> int | None:
@@ -69,21 +69,21 @@ class Cursor:
         return self._sizes.address(self.uint(self._sizes.offset_nbytes))
 
     def terminated(self) -> bytes:
-        """Return the bytes up to the next null, which is passed over."""
+        """Return the bytes up to the next NUL, and skip the NUL."""
         end = self._content.find(b"\0", self.position)
         if end < 0:
-            raise MalformedFile(f"{self._what} has a name without an end")
+            raise MalformedFile(f"{self._what} has an unterminated name")
         taken = self._content[self.position : end]
         self.position = end + 1
         return taken
 
     def align(self, nbytes: int, start: int = 0) -> None:
-        """Move to the next multiple of `nbytes` after `start`."""
+        """Advance to the next multiple of `nbytes`, counted from `start`."""
         self.skip(-(self.position - start) % nbytes)
 
 
 def text(stored: bytes) -> str:
-    """Return a name or string: UTF-8, and where it is not, Latin-1, which no byte can break."""
+    """Decode a name or string as UTF-8, or as Latin-1 if it is not valid UTF-8. Latin-1 accepts every byte."""
     try:
         return stored.decode()
     except UnicodeDecodeError:

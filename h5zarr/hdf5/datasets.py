@@ -1,4 +1,4 @@
-"""A dataset: what its messages say together."""
+"""Read a dataset from the messages in its header."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from h5zarr.errors import MalformedFile
-from h5zarr.hdf5.chunks.index import EarlyIndex, find_grid, read_index
-from h5zarr.hdf5.chunks.table import finish_table
+from h5zarr.hdf5.chunks.chunk_index import EarlyIndex, find_grid, read_index
+from h5zarr.hdf5.chunks.chunk_table import finish_table
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datatype import Datatype
 from h5zarr.hdf5.header import Message, ObjectHeader
@@ -16,7 +16,7 @@ from h5zarr.hdf5.heaps.local import read_local_heap
 from h5zarr.hdf5.messages.dataspace import decode_dataspace
 from h5zarr.hdf5.messages.datatype import decode_datatype
 from h5zarr.hdf5.messages.external import decode_external_files
-from h5zarr.hdf5.messages.fill import DEFAULT_FILL, decode_fill, decode_old_fill
+from h5zarr.hdf5.messages.fill_value import DEFAULT_FILL, decode_fill, decode_old_fill
 from h5zarr.hdf5.messages.filters import decode_filters
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.messages.layout import ChunkIndexMessage, LayoutMessage, VirtualMessage, decode_layout
@@ -43,7 +43,7 @@ _HINT_CHUNKS = 16
 
 
 class _Described(NamedTuple):
-    """What describes the elements of a dataset, wherever they are."""
+    """The description of a dataset's elements, independent of their storage."""
 
     datatype: Datatype
     dataspace: Dataspace
@@ -51,14 +51,14 @@ class _Described(NamedTuple):
 
 
 def read_content(message: Message, context: Context) -> Step[bytes]:
-    """Return the bytes of a message, wherever they are."""
+    """Return the content of a message, which may be shared and stored elsewhere."""
     if message.is_shared:
         return (yield from context.shared.read(Kind(message.kind), message.content))
     return message.content
 
 
 def decode_at(message: Message, content: bytes, decode: Callable[[bytes], T]) -> T:
-    """Return a decoded message; a complaint that does not know where it is gets the message's address."""
+    """Return a decoded message. An error without an address gets the address of the message."""
     try:
         return decode(content)
     except MalformedFile as error:
@@ -74,7 +74,7 @@ def read_datatype(header: ObjectHeader, context: Context) -> Step[Datatype]:
 
 
 def _read_datatype(header: ObjectHeader, context: Context) -> Step[tuple[Datatype, bytes]]:
-    """Return a datatype, and the content of the message that states it."""
+    """Return a datatype and the content of its message."""
     message = _required(header, Kind.DATATYPE)
     content = yield from read_content(message, context)
     return decode_at(message, content, decode_datatype), content
@@ -83,9 +83,9 @@ def _read_datatype(header: ObjectHeader, context: Context) -> Step[tuple[Datatyp
 def read_dataset(
     header: ObjectHeader, context: Context, early: EarlyIndex | None = None
 ) -> Step[Callable[..., Dataset]]:
-    """Return what makes the dataset, with its chunk table, of its attributes and notes, which are read elsewhere.
+    """Return a function that makes the dataset from its attributes and notes, which are read separately.
 
-    `early` is an index that was read before.
+    `early` is a chunk index that may have been read before.
     """
     sizes = context.sizes
     datatype, stated = yield from _read_datatype(header, context)
@@ -112,7 +112,7 @@ def read_dataset(
 
 
 def _hint_values(layout: Layout, dataspace: Dataspace) -> Hints:
-    """Return where the values of a small dataset of one axis are: a coordinate, most likely, and soon to be inlined."""
+    """Return the spans of a small one-dimensional dataset. It is probably a coordinate, which will be inlined soon."""
     if dataspace.rank != 1:
         return Hints()
     if isinstance(layout, ContiguousLayout) and layout.address is not None and layout.nbytes <= _HINT_NBYTES:
@@ -132,14 +132,14 @@ def _required(header: ObjectHeader, kind: Kind) -> Message:
 
 
 def _read_fill(header: ObjectHeader, datatype: Datatype, context: Context) -> Step[FillValue]:
-    """Return the fill value: the new message decides where there are both."""
+    """Return the fill value. The new message takes precedence over the old one."""
     fill = DEFAULT_FILL
     if message := header.first(Kind.FILL_VALUE):
         fill = decode_at(message, (yield from read_content(message, context)), decode_fill)
     elif message := header.first(Kind.FILL_VALUE_OLD):
         fill = decode_at(message, (yield from read_content(message, context)), decode_old_fill)
     if fill.element is not None and message is not None and len(fill.element) != datatype.nbytes:
-        what = f"fill value has {len(fill.element)} bytes, an element {datatype.nbytes}"
+        what = f"fill value has {len(fill.element)} bytes, but an element has {datatype.nbytes}"
         raise MalformedFile(what, at=message.address)
     return fill
 
@@ -162,7 +162,7 @@ def _read_layout(header: ObjectHeader, dataset: _Described, context: Context, ea
             return (yield from _read_external(external, context.sizes))
         return _contiguous(decoded, datatype, dataspace, context.sizes, message.address)
     if len(decoded.content) != dataspace.count * datatype.nbytes:
-        what = f"compact data has {len(decoded.content)} bytes, its extent needs {dataspace.count * datatype.nbytes}"
+        what = f"compact data has {len(decoded.content)} bytes, expected {dataspace.count * datatype.nbytes}"
         raise MalformedFile(what, at=message.address)
     return decoded
 
@@ -172,19 +172,19 @@ def _contiguous(stored: ContiguousLayout, datatype: Datatype, dataspace: Dataspa
     if stored.address is None or nbytes == 0:
         return ContiguousLayout(None, nbytes)
     if 0 <= stored.nbytes < nbytes:
-        raise MalformedFile(f"contiguous data has {stored.nbytes} bytes, its extent needs {nbytes}", at=at)
+        raise MalformedFile(f"contiguous data has {stored.nbytes} bytes, expected {nbytes}", at=at)
     sizes.span(stored.address, nbytes, "contiguous data")
     return ContiguousLayout(stored.address, nbytes)
 
 
-_SEARCHED = (IndexKind.BTREE_V1, IndexKind.BTREE_V2)  # by the index of a chunk: order matters
+_SEARCHED = (IndexKind.BTREE_V1, IndexKind.BTREE_V2)  # readers search these indexes by key, so order matters
 
 
 def _read_chunks(
     message: ChunkIndexMessage, stored: Message, dataset: _Described, sizes: Sizes, early: EarlyIndex | None
 ) -> Step[ChunkedLayout]:
     if message.element_nbytes != dataset.datatype.nbytes:
-        what = f"chunks of elements of {message.element_nbytes} bytes, the datatype has {dataset.datatype.nbytes}"
+        what = f"chunk elements have {message.element_nbytes} bytes, but the datatype has {dataset.datatype.nbytes}"
         raise MalformedFile(what, at=stored.address)
     grid = find_grid(message, dataset.dataspace, len(dataset.filters), sizes, stored.address)
     if early is not None and early.fits(stored.content, grid):

@@ -1,6 +1,6 @@
-"""Datatypes as the file states them, one class for each class of the specification. Spec: IV.A.2.d.
+"""HDF5 datatypes, one dataclass for each class in the specification. Spec: IV.A.2.d.
 
-These are facts about bytes: nothing here says how a value looks in numpy (see `values.py`) or in Zarr.
+These describe bytes in the file. `numpy_values.py` converts values to numpy; nothing here depends on Zarr.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ByteOrder(Enum):
 
 
 class Padding(IntEnum):
-    """How a string fills its field."""
+    """How a string is padded."""
 
     NULL_TERMINATED = 0
     NULL_PADDED = 1
@@ -57,13 +57,13 @@ class FixedPoint:
 
     @property
     def is_plain(self) -> bool:
-        """True when every bit of the field belongs to the number."""
+        """True if all bits of the field belong to the number."""
         return self.bit_offset == 0 and self.precision == 8 * self.nbytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatingPoint:
-    """A floating-point number. Locations are bit positions, the least significant bit being zero."""
+    """A floating-point number. Locations are bit positions; the least significant bit is 0."""
 
     nbytes: int
     order: ByteOrder
@@ -80,7 +80,7 @@ class FloatingPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Time:
-    """The time class, which no library ever gave a meaning beyond its bits."""
+    """The time class. No library ever defined its meaning beyond the bits."""
 
     nbytes: int
     order: ByteOrder
@@ -89,7 +89,7 @@ class Time:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class String:
-    """A string of fixed length."""
+    """A fixed-length string."""
 
     nbytes: int
     padding: Padding
@@ -111,8 +111,8 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """One member of a compound type, `byte_offset` bytes after the start of the element."""
+class CompoundMember:
+    """A member of a compound type. It starts `byte_offset` bytes after the start of the element."""
 
     name: str
     byte_offset: int
@@ -122,7 +122,7 @@ class Member:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compound:
     nbytes: int
-    members: tuple[Member, ...]
+    members: tuple[CompoundMember, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enumeration:
-    """Named values of an integer type, in the file's order."""
+    """Named values of an integer type, in file order."""
 
     nbytes: int
     base: Datatype
@@ -142,7 +142,7 @@ class Enumeration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariableLengthString:
-    """A string in the global heap; the element holds its length and heap ID."""
+    """A string in the global heap. The element holds its length and heap ID."""
 
     nbytes: int
     padding: Padding
@@ -151,7 +151,7 @@ class VariableLengthString:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VariableLengthSequence:
-    """A sequence of `base` elements in the global heap; the element holds their number and heap ID."""
+    """A sequence of `base` elements in the global heap. The element holds their number and heap ID."""
 
     nbytes: int
     base: Datatype

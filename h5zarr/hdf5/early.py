@@ -1,28 +1,27 @@
-"""Reading a chunk index before the header of its dataset is complete.
+"""Read a chunk index before the header of its dataset is complete.
 
-An object header grows by continuations, which hold most attributes and lie anywhere in the file, each to be found only
-through the one before. Where the chunk index is, stands in the first block, as a rule. So the index is read along with
-the continuations, instead of after the last of them.
+An object header grows by continuation blocks, which hold most attributes. They form a chain and may lie anywhere in the
+file. The address of the chunk index is usually in the first block. So the index is read together with the
+continuations, instead of after the last of them.
 """
 
 from __future__ import annotations
 
 from h5zarr.errors import H5ZarrError
-from h5zarr.hdf5.chunks.index import EarlyIndex, find_grid, read_index
+from h5zarr.hdf5.chunks.chunk_index import EarlyIndex, find_grid, read_index
 from h5zarr.hdf5.context import Context
-from h5zarr.hdf5.guard import guarded
 from h5zarr.hdf5.header import HeaderBeginning, Message, ObjectHeader
 from h5zarr.hdf5.messages.dataspace import decode_dataspace
 from h5zarr.hdf5.messages.filters import decode_filters
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.messages.layout import ChunkIndexMessage, decode_layout
-from h5zarr.io.steps import Step, attempt, both
+from h5zarr.io.steps import Step, attempt, both, guarded
 
 
 def read_early(beginning: HeaderBeginning, context: Context) -> Step[tuple[ObjectHeader, EarlyIndex | None]]:
-    """Return the whole header, and the chunk index, where the first block says all that it takes to read it.
+    """Return the whole header, and the chunk index if the first block has everything needed to read it.
 
-    What is wrong with the index will be told when the dataset is read: perhaps it was too early.
+    Errors in the index are ignored here. They are reported when the dataset itself is read, with its complete header.
     """
     reading = beginning.read_rest(context.sizes)
     layout, dataspace = beginning.first(Kind.LAYOUT), beginning.first(Kind.DATASPACE)

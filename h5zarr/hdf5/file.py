@@ -1,4 +1,4 @@
-"""A whole file: every object that can be reached, all of them in lockstep."""
+"""Read a whole file. All reachable objects are read in lockstep."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from h5zarr.errors import H5ZarrError, MalformedFile, Problem
-from h5zarr.hdf5.attributes import read_attributes
 from h5zarr.hdf5.cache_image import overlay, read_cache_image
 from h5zarr.hdf5.contents import Contents
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.datasets import read_dataset, read_datatype
 from h5zarr.hdf5.early import read_early
 from h5zarr.hdf5.groups import read_links
-from h5zarr.hdf5.guard import guarded
 from h5zarr.hdf5.header import Message, ObjectHeader, begin_object_header, read_object_header
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.messages.link import decode_link_info
@@ -26,6 +24,7 @@ from h5zarr.hdf5.messages.notes import (
     decode_reference_count,
 )
 from h5zarr.hdf5.model import Attribute, CommittedDatatype, Group, GroupConstants, H5File, HardLink, Link, Notes, Object
+from h5zarr.hdf5.object_attributes import read_attributes
 from h5zarr.hdf5.shared import read_shared_messages
 from h5zarr.hdf5.superblock import (
     Superblock,
@@ -35,20 +34,20 @@ from h5zarr.hdf5.superblock import (
     read_superblock,
 )
 from h5zarr.io.span import Pages
-from h5zarr.io.steps import Crew, Hints, Step, attempt, both
+from h5zarr.io.steps import Crew, Hints, Step, attempt, both, guarded
 from h5zarr.limits import USUAL, LimitReached, Limits
 
 T = TypeVar("T")
 _FILE = "/"
 _NOTES = frozenset({Kind.MODIFICATION_TIME, Kind.MODIFICATION_TIME_OLD, Kind.REFERENCE_COUNT, Kind.COMMENT})
-_MOST_COMPLAINTS = 20  # of broken links, for one group
-_PATHS_NBYTES = 64 << 20  # what all paths together may take; a hostile file can make them long
+_MOST_COMPLAINTS = 20  # broken links reported per group
+_PATHS_NBYTES = 64 << 20  # limit for all paths together, because a hostile file can make them long
 
 
 def read_file(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File]:
-    """Return everything that the file at `url`, of `nbytes` bytes, holds; what cannot be read is named as a problem.
+    """Return the content of the file at `url`, of `nbytes` bytes. Unreadable objects are listed in `problems`.
 
-    Raises only when there is nothing to show: no superblock, or no root group; or when it has more than it may.
+    Raises only if nothing can be returned (no superblock or no root group), or if the file exceeds a limit.
     """
     superblock = yield from read_superblock(nbytes)
     yield from read_driver_block(superblock)
@@ -61,7 +60,7 @@ def read_file(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File]:
     root = scan.objects.get(superblock.root)
     if not isinstance(root, Group):
         broken = scan.errors.get(superblock.root)
-        what = str(broken[0][1]) if broken else "it is no group"
+        what = str(broken[0][1]) if broken else "it is not a group"
         because = f"; {problems[0].message}" if problems else ""
         raise MalformedFile(f"the root group cannot be read: {what}{because}")
     paths = _first_paths(superblock.root, scan.objects)
@@ -83,20 +82,20 @@ def _check_end(superblock: Superblock) -> list[Problem]:
         return []
     missing = superblock.stated_end - end
     error = MalformedFile(
-        f"the file is truncated: it should have {superblock.stated_end} bytes, {missing} are missing", at=end
+        f"the file is truncated: it should have {superblock.stated_end} bytes, but {missing} are missing", at=end
     )
     return [Problem.from_error(_FILE, error)]
 
 
 def _read_extension(superblock: Superblock) -> Step[tuple[Message, ...]]:
-    """Return the messages of the superblock extension, where there is one. Spec: II.C."""
+    """Return the messages of the superblock extension, if any. Spec: II.C."""
     if superblock.extension is None:
         return ()
     return (yield from read_object_header(superblock.extension, superblock.sizes)).messages
 
 
 def _scan(superblock: Superblock, extension: tuple[Message, ...], limits: Limits) -> Step[_Scan]:
-    """Return the scan of everything that the root group reaches."""
+    """Scan all objects that can be reached from the root group."""
     sizes = apply_extension(superblock.sizes, extension)
     shared = yield from read_shared_messages(extension, sizes)
     scan = _Scan(Context.of(sizes, shared), limits)
@@ -108,7 +107,10 @@ def _scan(superblock: Superblock, extension: tuple[Message, ...], limits: Limits
 
 
 class _Scan:
-    """A scan under way: each object starts when the first link to it is found, and runs along with all others."""
+    """A scan in progress.
+
+    Reading an object starts when the first link to it is found, and runs alongside all others.
+    """
 
     def __init__(self, context: Context, limits: Limits) -> None:
         self.crew = Crew()
@@ -117,21 +119,21 @@ class _Scan:
         self.context = context
         self.exceeded: LimitReached | None = None
         self._limits = limits
-        self._depths: dict[int, int] = {}  # of the objects that were visited
+        self._depths: dict[int, int] = {}  # of visited objects
 
     def visit(self, address: int, depth: int) -> None:
-        """Start reading the object at `address`, `depth` levels below the root, unless that has been done.
+        """Start reading the object at `address`, `depth` levels below the root, unless it was visited before.
 
-        Nothing is started any more when there is too much of it: what is under way comes to its end.
+        After a limit is exceeded, no new reads start. Reads in progress finish.
         """
         if address in self._depths or self.exceeded is not None:
             return
         self._depths[address] = depth
         if depth > self._limits.depth:
-            self.exceeded = LimitReached(f"its groups are nested {depth:,} levels deep", "depth", self._limits.depth)
+            self.exceeded = LimitReached(f"groups are nested {depth:,} levels deep", "depth", self._limits.depth)
             return
         if (count := len(self._depths)) > self._limits.object_count:
-            what = f"it has {count:,} objects or more"
+            what = f"the file has {count:,} objects or more"
             self.exceeded = LimitReached(what, "object_count", self._limits.object_count)
             return
         self.crew.start(attempt(guarded(self._read_object(address))), self._keep(address))
@@ -146,14 +148,14 @@ class _Scan:
         return keep
 
     def complain(self, address: int, part: str, error: H5ZarrError) -> None:
-        """Remember what is wrong with a part of the object at `address`."""
+        """Record an error in a part of the object at `address`."""
         self.errors.setdefault(address, []).append((part, error))
 
     def _read_object(self, address: int) -> Step[Object]:
         beginning = yield from begin_object_header(address, self.context.sizes)
         header, early = yield from read_early(beginning, self.context)
         kinds = header.by_kind.keys()
-        if kinds & {Kind.SYMBOL_TABLE, Kind.LINK_INFO}:  # the library asks in this order, too
+        if kinds & {Kind.SYMBOL_TABLE, Kind.LINK_INFO}:  # same precedence as in the HDF5 library
             return (yield from self._read_group(header))
         if Kind.LAYOUT in kinds:
             reading = read_dataset(header, self.context, early)
@@ -178,7 +180,7 @@ class _Scan:
         )
 
     def _notes(self, header: ObjectHeader) -> Notes:
-        """Return what the header says besides; a note that cannot be read is a complaint, not the end of the object."""
+        """Return the notes in the header. A broken note is reported, but the object remains usable."""
         if _NOTES.isdisjoint(header.by_kind):
             return Notes(reference_count=header.reference_count, modification_time=header.modification_time)
         changed = self._note(header, Kind.MODIFICATION_TIME, decode_modification_time)
@@ -200,12 +202,12 @@ class _Scan:
             return None
 
     def _read_links(self, header: ObjectHeader) -> Step[dict[str, Link]]:
-        """Return a group's links, and start on what they point to."""
+        """Return a group's links, and start reading the objects that they point to."""
         links: dict[str, Link] = {}
         found, errors = yield from read_links(header, self.context)
         for link in sorted(found, key=_order):
             if links.setdefault(link.name, link) is not link:
-                what = f"two links of this group are both called {link.name!r}; the second is left out"
+                what = f"two links in this group are called {link.name!r}; the second one is left out"
                 errors.append(MalformedFile(what))
             elif isinstance(link, HardLink):
                 self.visit(link.address, self._depths[header.address] + 1)
@@ -223,12 +225,12 @@ class _Scan:
 
 
 def _order(link: Link) -> tuple[int, str]:
-    """Links come in the order of their creation where that is known, else by their names: so does the library."""
+    """Sort links by creation order if known, else by name, as the HDF5 library does."""
     return (-1 if link.creation_order is None else link.creation_order, link.name)
 
 
 def _first_paths(root: int, objects: dict[int, Object]) -> dict[int, str]:
-    """Return the first path of each object that a hard link reaches, breadth first, broken ones included."""
+    """Return the first path of each object reachable by hard links, breadth first, including broken objects."""
     paths = {root: "/"}
     waiting = deque([root])
     nbytes = 0
@@ -250,6 +252,6 @@ def _first_paths(root: int, objects: dict[int, Object]) -> dict[int, str]:
 
 
 def _problems(scan: _Scan, paths: dict[int, str]) -> list[Problem]:
-    """Return what went wrong, in the order of the paths."""
+    """Return all problems, in path order."""
     known = [(path, address) for address, path in paths.items() if address in scan.errors]
     return [Problem.from_error(path + part, error) for path, address in known for part, error in scan.errors[address]]

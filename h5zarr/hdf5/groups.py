@@ -1,4 +1,4 @@
-"""The links of a group, in each of the three ways to keep them. Spec: III.B, III.C and IV.A.2.c."""
+"""Read the links of a group, stored in one of three ways. Spec: III.B, III.C and IV.A.2.c."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from h5zarr.io.steps import Hints, Step, both
 
 _NAME_INDEX = 5
 _SOFT = 2
-_CHAIN = Rounds(5)  # heap and index of the links, their blocks or nodes, headers, chunk indexes, the leaves of those
+_CHAIN = Rounds(5)  # heap and index of the links, their blocks or nodes, headers, chunk indexes and their leaves
 
 
 def read_links(header: ObjectHeader, context: Context) -> Step[tuple[list[Link], list[H5ZarrError]]]:
-    """Return a group's links, and what is wrong with those that could not be decoded."""
+    """Return a group's links, and the errors for links that could not be decoded."""
     sizes = context.sizes
     stored: list[Callable[[], Link]] = [
         partial(decode_link, message.content, sizes) for message in header.of_kind(Kind.LINK)
@@ -58,22 +58,22 @@ def read_links(header: ObjectHeader, context: Context) -> Step[tuple[list[Link],
 
 
 def _read_dense(heap: int, name_index: int, sizes: Sizes) -> Step[list[bytes]]:
-    """Return the link messages of a group that keeps them in a fractal heap; heap and index are read together."""
+    """Return the link messages of a group with dense storage. Heap and index are read together."""
     blocks, (_, slabs) = yield from both(read_heap(heap, sizes), read_records(name_index, sizes, _NAME_INDEX))
     return (yield from blocks.read([row[4:11].tobytes() for rows in slabs for row in rows]))
 
 
-# The name's place in the heap, the header's stored address, what the entry caches, a soft link's place in the heap.
+# Position of the name in the heap, stored header address, cache type, position of a soft link's target in the heap.
 _Entry: TypeAlias = tuple[int, int, int, int]
 
 
 def _read_symbol_table(table: SymbolTable, sizes: Sizes) -> Step[tuple[LocalHeap, list[_Entry]]]:
-    """Return what an old-style group is made of: a heap of names, and entries in a B-tree of symbol table nodes."""
+    """Return the parts of an old-style group: a heap of names, and the entries of its symbol table nodes."""
     return (yield from both(read_local_heap(table.heap, sizes), _read_entries(table.btree, sizes)))
 
 
 def _read_entries(btree: int, sizes: Sizes) -> Step[list[_Entry]]:
-    """Return the symbol table entries, one round for each level of the tree and one for its nodes."""
+    """Return the symbol table entries. Each tree level takes one round, and the symbol table nodes take one more."""
     shape = Shape(
         node_type=NodeType.GROUP,
         capacity=2 * sizes.group_internal_rank,
@@ -82,15 +82,16 @@ def _read_entries(btree: int, sizes: Sizes) -> Step[list[_Entry]]:
     )
     leaves = yield from read_leaf_entries(btree, shape)
     nodes = leaves.children()
-    node_spans(nodes, 8, sizes, "symbol table node")  # raises when one is reached twice
+    node_spans(nodes, 8, sizes, "symbol table node")  # raises if a node occurs twice
     return (yield from _read_symbol_nodes(nodes.tolist(), sizes))
 
 
 @cache
 def _entry_format(length_nbytes: int, offset_nbytes: int) -> struct.Struct:
-    """Name in the heap, header address, cache type, reserved, first word of the scratch pad, its rest. Spec: III.C.
+    """Return the format of an entry: name position, header address, cache type, reserved, scratch pad. Spec: III.C.
 
-    The name's place is a length, though the specification says an offset: they differ in files with unequal sizes.
+    The name position has the size of a length. The specification says the size of an address, which is wrong for files
+    in which the two sizes differ.
     """
     return struct.Struct(f"<{WIDTHS[length_nbytes]}{WIDTHS[offset_nbytes]}I4xI12x")
 
@@ -98,7 +99,7 @@ def _entry_format(length_nbytes: int, offset_nbytes: int) -> struct.Struct:
 def _read_symbol_nodes(addresses: list[int], sizes: Sizes) -> Step[list[_Entry]]:
     entry = _entry_format(sizes.length_nbytes, sizes.offset_nbytes)
     most = 8 + 2 * sizes.group_leaf_rank * entry.size
-    # The last node of a file may be stored without the entries that it does not use.
+    # The last node of a file may end before its unused entries.
     blocks = yield [sizes.span_up_to(address, 8, most, "symbol table node") for address in addresses]
     entries: list[_Entry] = []
     for address, block in zip(addresses, blocks, strict=True):
@@ -119,5 +120,5 @@ def _link(entry: _Entry, heap: LocalHeap, sizes: Sizes) -> Link:
     if cache_type == _SOFT:
         return SoftLink(name, heap.name(target_at))
     if (address := sizes.address(stored)) is None:
-        raise MalformedFile(f"symbol table entry {name!r} points to no address")
+        raise MalformedFile(f"symbol table entry {name!r} has no address")
     return HardLink(name, address)

@@ -16,18 +16,18 @@ from h5zarr.hdf5.sizes import Sizes, Visits
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
 
-_GUESS_NBYTES = 1024  # holds most headers, so that they take one round
-_PREFIX_V1 = struct.Struct("<BxHIIxxxx")  # version, messages, reference count, size
+_GUESS_NBYTES = 1024  # large enough for most headers to take one round
+_PREFIX_V1 = struct.Struct("<BxHIIxxxx")  # version, message count, reference count, size
 _MESSAGE_V1 = struct.Struct("<HHBxxx")
 _MESSAGE_V2 = struct.Struct("<BHB")
-SHARED = 0x02  # flag of a message whose bytes only say where it is
+SHARED = 0x02  # flag: the content is a reference to a message stored elsewhere
 _FAIL_IF_UNKNOWN = 0x80
 _KNOWN = frozenset(Kind)
 _CONTINUATION = int(Kind.CONTINUATION)
 
 
 class Message(NamedTuple):
-    """One message: its type, flags, bytes, where they stand, and its creation order where that is tracked."""
+    """A message: type, flags, content, address, and creation order if tracked."""
 
     kind: int
     flags: int
@@ -37,14 +37,14 @@ class Message(NamedTuple):
 
     @property
     def is_shared(self) -> bool:
-        """True when the bytes only say where the message is."""
+        """True if the content only refers to a message stored elsewhere."""
         return bool(self.flags & SHARED)
 
 
 class HeaderPrefix(NamedTuple):
-    """What precedes the messages: their first run (checksum included), and how they look.
+    """The prefix of a header: the span of the first message block, including its checksum, and the message format.
 
-    Version 1 has the reference count here, version 2 may have the modification time.
+    Version 1 stores the reference count here. Version 2 may store the modification time.
     """
 
     span: Span
@@ -55,7 +55,7 @@ class HeaderPrefix(NamedTuple):
 
 
 class ObjectHeader:
-    """All messages of an object, in the order of the file, and by their types."""
+    """All messages of an object, in file order and by type."""
 
     __slots__ = ("address", "by_kind", "messages", "modification_time", "reference_count")
 
@@ -80,7 +80,7 @@ class ObjectHeader:
 
 
 class _Block(NamedTuple):
-    """A run of messages, and how its message prefixes look."""
+    """A block of messages, with the format of its message prefixes."""
 
     address: int
     content: bytes
@@ -89,7 +89,7 @@ class _Block(NamedTuple):
 
 
 class HeaderBeginning:
-    """The messages in the first block of a header, and where others are."""
+    """The messages in the first block of a header, and the location of further blocks."""
 
     __slots__ = ("_prefix", "_visits", "address", "continuations", "messages")
 
@@ -101,14 +101,14 @@ class HeaderBeginning:
         self.continuations: list[Span] = []
 
     def first(self, kind: Kind) -> Message | None:
-        """Return the first message of a kind that is known so far."""
+        """Return the first message of this kind found so far."""
         for message in self.messages:
             if message.kind == kind:
                 return message
         return None
 
     def read_rest(self, sizes: Sizes) -> Step[ObjectHeader]:
-        """Return the whole header: one round for each generation of continuations."""
+        """Return the complete header. Each generation of continuation blocks takes one round."""
         version, has_order = self._prefix.version, self._prefix.has_order
         while self.continuations:
             spans = self.continuations
@@ -120,7 +120,7 @@ class HeaderBeginning:
         return ObjectHeader(self.address, self.messages, self._prefix)
 
     def take(self, blocks: list[_Block], sizes: Sizes) -> None:
-        """Take in the messages of blocks, and where they say that others are."""
+        """Add the messages of these blocks, and find the continuation blocks that they refer to."""
         continuations: list[Message] = []
         for block in blocks:
             _decode_messages(block, self.messages, continuations)
@@ -130,13 +130,13 @@ class HeaderBeginning:
 
 
 def read_object_header(address: int, sizes: Sizes) -> Step[ObjectHeader]:
-    """Return the header at `address`: one round when it is small, one more for each generation of continuations."""
+    """Return the header at `address`. A small header takes one round, and each generation of continuations one more."""
     beginning = yield from begin_object_header(address, sizes)
     return (yield from beginning.read_rest(sizes))
 
 
 def begin_object_header(address: int, sizes: Sizes) -> Step[HeaderBeginning]:
-    """Return the beginning of the header at `address`, in one round when it is small."""
+    """Return the first block of the header at `address`. A small one takes one round."""
     (head,) = yield [sizes.span_up_to(address, 16, _GUESS_NBYTES, "object header")]
     prefix = _decode_prefix(bytes(head[:64]), address, sizes)
     first, version, has_order = prefix.span, prefix.version, prefix.has_order
@@ -173,14 +173,14 @@ def _decode_prefix_v2(head: bytes, address: int, sizes: Sizes) -> HeaderPrefix:
         modification_time = cursor.u32()
         cursor.skip(8)  # change and birth times
     if flags & 0x10:
-        cursor.skip(4)  # when attributes change between compact and dense
+        cursor.skip(4)  # thresholds between compact and dense attributes
     nbytes = cursor.uint(1 << (flags & 3))
     span = sizes.span(address + cursor.position, nbytes + 4, "object header")
     return HeaderPrefix(span, 2, bool(flags & 0x04), modification_time=modification_time)
 
 
 def _content(head: memoryview, address: int, span: Span, version: int) -> bytes:
-    """Return the first run of messages, its checksum verified and removed."""
+    """Return the messages in the first block, without the verified checksum."""
     start, end = span.address - address, span.end - address
     if version == 1:
         return bytes(head[start:end])
@@ -191,10 +191,10 @@ def _content(head: memoryview, address: int, span: Span, version: int) -> bytes:
 def _continuation(message: Message, sizes: Sizes) -> Span:
     fields = _continuation_format(sizes.offset_nbytes, sizes.length_nbytes)
     if len(message.content) < fields.size:
-        raise MalformedFile("continuation message is cut short", at=message.address)
+        raise MalformedFile("continuation message is truncated", at=message.address)
     stored, nbytes = fields.unpack_from(message.content)
     if (address := sizes.address(stored)) is None or nbytes == 0:
-        raise MalformedFile("continuation message points nowhere", at=message.address)
+        raise MalformedFile("continuation message has no address or no length", at=message.address)
     return sizes.span(address, nbytes, "object header continuation")
 
 
@@ -212,9 +212,9 @@ def _continued(span: Span, content: bytes, version: int, has_order: bool) -> _Bl
 
 
 def _decode_messages(block: _Block, messages: list[Message], continuations: list[Message]) -> None:
-    """Append the messages of one block to one of two lists; a gap at its end, too small for one, is passed over.
+    """Append the messages of a block to `messages` or `continuations`. A gap at the end of the block is skipped.
 
-    One loop without calls: a file has a dozen messages for each of its objects.
+    This is one loop without function calls, because each object has about a dozen messages.
     """
     address, content, version, has_order = block
     prefix = _MESSAGE_V1 if version == 1 else _MESSAGE_V2
@@ -228,9 +228,9 @@ def _decode_messages(block: _Block, messages: list[Message], continuations: list
         position += prefix_nbytes
         end = position + nbytes
         if end > nbytes_in_all:
-            raise MalformedFile(f"message of type {kind:#x} reaches past the end of its header", at=address + position)
+            raise MalformedFile(f"message of type {kind:#x} extends beyond its header", at=address + position)
         if flags & _FAIL_IF_UNKNOWN and kind not in _KNOWN:
-            raise Unsupported(f"message of type {kind:#x}, which says that a reader must understand it")
+            raise Unsupported(f"message of unknown type {kind:#x}, marked as mandatory for readers")
         if kind == _CONTINUATION:
             continuations.append(Message(kind, flags, content[position:end], address + position, order))
         elif kind:

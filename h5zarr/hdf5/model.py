@@ -1,6 +1,6 @@
-"""What a scan returns: groups, datasets, attributes and chunk tables, as the file states them.
+"""The result of a scan: groups, datasets, attributes and chunk tables, as stored in the file.
 
-Addresses are absolute: counted from the first byte of the source, base address and user block included.
+Addresses are absolute: they count from the first byte of the source and include the base address and user block.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SpaceKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dataspace:
-    """The extent of a dataset or attribute. A `None` in `max_shape` is an unlimited axis."""
+    """The shape of a dataset or attribute. None in `max_shape` means an unlimited axis."""
 
     kind: SpaceKind
     shape: tuple[int, ...] = ()
@@ -50,7 +50,7 @@ class Dataspace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """One filter of a pipeline, in the order of writing. Spec: IV.A.2.l."""
+    """A filter of a pipeline. Pipelines are in writing order. Spec: IV.A.2.l."""
 
     number: int
     name: str
@@ -62,7 +62,7 @@ WRITE_FILL_NEVER = 1
 
 
 class FillKind(Enum):
-    """Who chose the fill value."""
+    """Whether and by whom the fill value was defined."""
 
     UNDEFINED = "undefined"
     LIBRARY_DEFAULT = "default"
@@ -71,9 +71,10 @@ class FillKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FillValue:
-    """The storage fill of a dataset: the bytes of one element in the dataset's own type, or None for all zeros.
+    """The fill value of a dataset: the bytes of one element, in the dataset's type, or None for zeros.
 
-    Write time and allocation time are the specification's codes (IV.A.2.f); None where the message does not say.
+    Write time and allocation time are the codes of the specification (IV.A.2.f), or None if the message does not state
+    them.
     """
 
     kind: FillKind
@@ -83,19 +84,19 @@ class FillValue:
 
     @property
     def unwritten(self) -> bytes | None:
-        """What a reader gets where nothing was allocated: the fill value, or zeros (None) if it is never written.
+        """The value of unallocated space: the fill value, or None (zeros) if the fill value is never written.
 
-        The library leaves the reader's buffer alone then, which readers hand over zeroed.
+        In that case the HDF5 library leaves the reader's buffer unchanged, and readers pass zeroed buffers.
         """
         return None if self.write_time == WRITE_FILL_NEVER else self.element
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChunkTable:
-    """The chunks that are stored, one row each; a chunk without a row reads as fill.
+    """The stored chunks, one row per chunk. A chunk without a row reads as the fill value.
 
-    `index` is (count, rank) chunk grid coordinates, in row-major order of the grid; `nbytes` is the size as stored;
-    `filter_mask` has bit i set where filter i was skipped.
+    `index` has shape (count, rank) and holds chunk grid coordinates in row-major order. `nbytes` is the stored size.
+    Bit i of `filter_mask` is set if filter i was skipped.
     """
 
     index: npt.NDArray[np.int64]
@@ -108,7 +109,7 @@ class ChunkTable:
 
 
 class IndexKind(Enum):
-    """How the file finds the chunks of a dataset. Spec: Appendix C."""
+    """The kind of chunk index that a dataset has. Spec: Appendix C."""
 
     BTREE_V1 = "B-tree v1"
     SINGLE = "single chunk"
@@ -120,14 +121,14 @@ class IndexKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CompactLayout:
-    """The values, stored in the object header."""
+    """Values stored in the object header."""
 
     content: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class ContiguousLayout:
-    """One span of bytes; `address` is None where nothing has been allocated."""
+    """Values in one byte range. `address` is None if no space was allocated."""
 
     address: int | None
     nbytes: int
@@ -135,7 +136,7 @@ class ContiguousLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkedLayout:
-    """Chunks of `chunk_shape` elements."""
+    """Values in chunks of shape `chunk_shape`."""
 
     chunk_shape: tuple[int, ...]
     index_kind: IndexKind
@@ -145,7 +146,7 @@ class ChunkedLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VirtualMapping:
-    """A part of a virtual dataset and the part of another dataset that it shows."""
+    """A selection of a virtual dataset, and the selection of a source dataset that supplies its values."""
 
     source_file: str
     source_dataset: str
@@ -160,7 +161,7 @@ class VirtualLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalSegment:
-    """A piece of a dataset's values in another file; `nbytes` None means to the end of the dataset."""
+    """Part of a dataset's values in an external file. `nbytes` is None if it extends to the end of the dataset."""
 
     file: str
     address: int
@@ -169,7 +170,7 @@ class ExternalSegment:
 
 @dataclass(frozen=True, slots=True)
 class ExternalLayout:
-    """The values stand in other files, one segment after the other."""
+    """Values in external files, one segment after the other."""
 
     segments: tuple[ExternalSegment, ...]
 
@@ -179,9 +180,9 @@ Layout: TypeAlias = CompactLayout | ContiguousLayout | ChunkedLayout | VirtualLa
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """A reference to an object of this file, or of `file`; `address` is None when it points nowhere.
+    """A reference to an object in this file or in `file`. `address` is None for a null reference.
 
-    `H5File.path_of` gives the path.
+    `H5File.path_of` returns the path.
     """
 
     address: int | None
@@ -206,7 +207,7 @@ class AttributeReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Attribute:
-    """A named value. `value` is None exactly when the dataspace is null; see `values.py` for the numpy forms."""
+    """An attribute. `value` is None only for a null dataspace. `numpy_values.py` describes the numpy types."""
 
     name: str
     datatype: Datatype
@@ -224,7 +225,7 @@ class HardLink:
 
 @dataclass(frozen=True, slots=True)
 class SoftLink:
-    """A link to a path in the same file, which need not exist."""
+    """A link to a path in the same file. The path need not exist."""
 
     name: str
     target: str
@@ -241,7 +242,7 @@ class ExternalLink:
 
 @dataclass(frozen=True, slots=True)
 class UserLink:
-    """A link of a class that some application defined."""
+    """A link of a user-defined class."""
 
     name: str
     link_class: int
@@ -254,7 +255,7 @@ Link: TypeAlias = HardLink | SoftLink | ExternalLink | UserLink
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notes:
-    """What a header says about its object besides what it is. Times are in seconds since 1970."""
+    """Header messages that do not affect the content of an object. Times are in seconds since 1970."""
 
     reference_count: int = 1
     modification_time: int | None = None
@@ -263,7 +264,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConstants:
-    """When a group changes between compact and dense links, and what its maker expected; None is the default."""
+    """Thresholds between compact and dense links, and expected sizes. None means the library's default."""
 
     max_compact_links: int | None = None
     min_dense_links: int | None = None
@@ -273,7 +274,7 @@ class GroupConstants:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Group:
-    """Links by name, in the order of their creation where `tracks_order`, else sorted."""
+    """Links by name, in creation order if `tracks_order`, else sorted by name."""
 
     address: int
     links: Mapping[str, Link]
@@ -285,7 +286,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dataset:
-    """An array. `datatype_message` is the content of the message that states its type, as it stands in the file."""
+    """An array. `datatype_message` is the content of its datatype message, as stored."""
 
     address: int
     datatype: Datatype
@@ -312,18 +313,18 @@ Object: TypeAlias = Group | Dataset | CommittedDatatype
 
 
 class ContentReader(Protocol):
-    """Reads values of datasets after the scan: the few that must be known."""
+    """Reads the values of datasets after the scan. Only few datasets need this."""
 
     def read_values(self, dataset: Dataset) -> Step[npt.NDArray[Any]]:
-        """Return all values of a dataset, of its shape."""
+        """Return all values of a dataset, in its shape."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class H5File:
-    """A whole file. `objects` by header address; `paths` holds the first path, breadth first, of each.
+    """A whole file. `objects` maps header addresses to objects; `paths` maps them to the first path, breadth first.
 
-    `nbytes` is its size, 0 where nobody has said.
+    `nbytes` is the size of the file, or 0 if unknown.
     """
 
     url: str
@@ -335,17 +336,17 @@ class H5File:
     nbytes: int = 0
 
     def path_of(self, reference: ObjectReference) -> str | None:
-        """Return the first path of the object that a reference points to; None when there is no such object here."""
+        """Return the first path of the referenced object, or None if it is not in this file."""
         if reference.file is not None or reference.address is None:
             return None
         return self.paths.get(reference.address)
 
     def walk(self) -> Iterator[tuple[str, Object]]:
-        """Each object once, under its first path, parents before children."""
+        """Yield each object once, under its first path, parents before children."""
         for address, path in self.paths.items():
             if (found := self.objects.get(address)) is not None:
                 yield path, found
 
     def datasets(self) -> Iterator[tuple[str, Dataset]]:
-        """Each dataset once, under its first path."""
+        """Yield each dataset once, under its first path."""
         return ((path, found) for path, found in self.walk() if isinstance(found, Dataset))

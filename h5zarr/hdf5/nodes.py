@@ -1,4 +1,4 @@
-"""Nodes of one size, a whole level of a tree at a time."""
+"""Read tree nodes of equal size, a whole level at a time."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.column import BlockColumn, SpanColumn
 from h5zarr.io.span import Span
 
-_SLAB_NBYTES = 1 << 20  # small enough for the processor's cache; and a million chunks then need little memory
+_SLAB_NBYTES = 1 << 20  # fits into the processor's cache, and keeps memory low for a million chunks
 _FEW_THOUSAND = 4096
-_FEW = 32  # nodes: a list of so few spans costs less than a column
+_FEW = 32  # up to this many nodes, a list of spans is faster than a column
 
 
 def node_spans(addresses: npt.NDArray[np.int64], nbytes: int, sizes: Sizes, what: str) -> Sequence[Span]:
-    """Return the spans of distinct nodes that the file can hold together, or raise."""
+    """Return the spans of nodes. Raises MalformedFile if they repeat or do not fit into the file."""
     outside = (addresses < sizes.base) | (addresses > sizes.end - nbytes)
     if outside.any():
         raise MalformedFile(f"{what} of {nbytes} bytes reaches outside the file", at=int(addresses[outside.argmax()]))
     if len(addresses) * nbytes > sizes.end:
-        raise MalformedFile(f"{len(addresses)} {what}s of {nbytes} bytes are more than the file has")
+        raise MalformedFile(f"{len(addresses)} {what}s of {nbytes} bytes exceed the size of the file")
     if len(addresses) > 1:
         ordered = np.sort(addresses)
         twice = ordered[1:] == ordered[:-1]
@@ -35,7 +35,7 @@ def node_spans(addresses: npt.NDArray[np.int64], nbytes: int, sizes: Sizes, what
 
 
 def node_slabs(blocks: Sequence[memoryview], nbytes: int) -> Iterator[tuple[int, npt.NDArray[np.uint8]]]:
-    """Yield the number of the first node and the nodes' bytes, a row each, a megabyte at a time."""
+    """Yield the number of the first node and the bytes of the nodes, one row each, about a megabyte at a time."""
     step = max(1, _SLAB_NBYTES // max(1, nbytes))
     if isinstance(blocks, BlockColumn):
         yield from ((first, _pick(piece, 0, nbytes)) for first, piece in blocks.pieces(step))
@@ -56,7 +56,7 @@ def gather(blocks: Sequence[memoryview], start: int, end: int) -> npt.NDArray[np
 
 
 def _pick(blocks: BlockColumn, start: int, end: int) -> npt.NDArray[np.uint8]:
-    # Row n of this view begins at byte n of the file. Rows overlap; to pick some copies those and nothing else.
+    # Row n of this view begins at byte n of the file. Rows overlap, but indexing copies only the selected ones.
     count = max(0, len(blocks.file) - (end - start) + 1)
     windows = np.ndarray((count, end - start), np.uint8, blocks.file, strides=(1, 1))
     picked: npt.NDArray[np.uint8] = windows[blocks.spans.addresses + start]
@@ -64,7 +64,7 @@ def _pick(blocks: BlockColumn, start: int, end: int) -> npt.NDArray[np.uint8]:
 
 
 def check_nodes(rows: npt.NDArray[np.uint8], prefix: bytes, what: str, addresses: npt.NDArray[np.int64]) -> None:
-    """Raise unless every row begins with `prefix`: a signature, and whatever follows it in every node."""
+    """Raise MalformedFile unless every row begins with `prefix`, the signature and the bytes common to all nodes."""
     wrong = rows[:, : len(prefix)] != np.frombuffer(prefix, np.uint8)
     if wrong.any():
         number = int(wrong.argmax()) // len(prefix)

@@ -1,4 +1,4 @@
-"""Numbers that numpy has no type for, turned into ones that it has: odd precisions, offsets, byte orders, floats."""
+"""Convert numbers without a numpy type: unusual precisions, bit offsets, byte orders and float formats."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy.typing as npt
 from h5zarr.errors import Unsupported
 from h5zarr.hdf5.datatype import Bitfield, ByteOrder, FixedPoint, FloatingPoint, Normalization, Time
 
-# The fields of IEEE 754's binary16, binary32 and binary64, and of the x87's 80 bits in 16 or 12 bytes.
+# Mantissa bits, exponent bits and exponent bias of IEEE 754 binary16, binary32 and binary64, by size in bytes.
 _IEEE = {2: (10, 5, 15), 4: (23, 8, 127), 8: (52, 11, 1023)}
 _DOUBLE_MANTISSA_NBITS, _DOUBLE_BIAS = 52, 1023
 
 
 def float_dtype(datatype: FloatingPoint) -> np.dtype[Any] | None:
-    """Return numpy's type for a floating-point type that has the same bits; None where there is none."""
+    """Return the numpy type with the same bits as a floating-point type, or None."""
     if datatype.order is ByteOrder.VAX or datatype.bit_offset:
         return None
     if datatype.nbytes in _IEEE:
@@ -35,7 +35,7 @@ def float_dtype(datatype: FloatingPoint) -> np.dtype[Any] | None:
 
 
 def _is_x87(datatype: FloatingPoint) -> bool:
-    """True for the x87's long double, 64 bits of mantissa and none of them implied, on a machine that has it."""
+    """Return whether this is an x87 long double (64 mantissa bits, none implied), on a machine that supports it."""
     return (
         np.finfo(np.longdouble).nmant == 63
         and 10 <= datatype.nbytes <= np.dtype(np.longdouble).itemsize
@@ -49,7 +49,7 @@ def _is_x87(datatype: FloatingPoint) -> bool:
 
 
 def integer_dtype(datatype: FixedPoint | Bitfield | Time) -> np.dtype[Any] | None:
-    """Return numpy's type for an integer that has the same bits; None where there is none."""
+    """Return the numpy type with the same bits as an integer type, or None."""
     if datatype.nbytes not in (1, 2, 4, 8) or datatype.order is ByteOrder.VAX:
         return None
     if getattr(datatype, "bit_offset", 0) or datatype.precision != 8 * datatype.nbytes:
@@ -59,9 +59,9 @@ def integer_dtype(datatype: FixedPoint | Bitfield | Time) -> np.dtype[Any] | Non
 
 
 def decode_integers(datatype: FixedPoint | Bitfield | Time, raw: bytes, count: int) -> npt.NDArray[Any]:
-    """Return integers of any width up to 8 bytes, precision and offset, in the smallest type that holds their bytes."""
+    """Return integers of up to 8 bytes, of any precision and bit offset, in the smallest type that fits."""
     if datatype.nbytes > 8:
-        raise Unsupported(f"integers of {datatype.nbytes} bytes")
+        raise Unsupported(f"integers of {datatype.nbytes} bytes: h5zarr supports at most 8")
     words = _words(raw, count, datatype.nbytes, datatype.order)
     bit_offset = getattr(datatype, "bit_offset", 0)
     signed = isinstance(datatype, FixedPoint) and datatype.signed
@@ -74,7 +74,7 @@ def decode_integers(datatype: FixedPoint | Bitfield | Time, raw: bytes, count: i
 
 
 def decode_floats(datatype: FloatingPoint, raw: bytes, count: int) -> npt.NDArray[Any]:
-    """Return floating-point numbers of any format that float64, or this machine's long double, holds exactly."""
+    """Return floating-point numbers of any format that float64 or this machine's long double represents exactly."""
     if _is_x87(datatype):
         wide = np.zeros((count, np.dtype(np.longdouble).itemsize), np.uint8)
         wide[:, : datatype.nbytes] = np.frombuffer(raw, np.uint8, count * datatype.nbytes).reshape(
@@ -82,7 +82,8 @@ def decode_floats(datatype: FloatingPoint, raw: bytes, count: int) -> npt.NDArra
         )
         return wide.view(np.longdouble)[:, 0]
     exponents = (1 << datatype.exponent_nbits) - 1
-    top = exponents if datatype.order is ByteOrder.VAX else exponents - 1  # of a number; IEEE's last means infinity
+    # Of finite numbers; the last IEEE exponent means infinity or NaN.
+    top = exponents if datatype.order is ByteOrder.VAX else exponents - 1
     fits = (
         datatype.nbytes <= 8
         and datatype.mantissa_nbits <= _DOUBLE_MANTISSA_NBITS
@@ -92,8 +93,8 @@ def decode_floats(datatype: FloatingPoint, raw: bytes, count: int) -> npt.NDArra
     )
     if not fits:
         raise Unsupported(
-            f"floating-point numbers of {datatype.nbytes} bytes with {datatype.mantissa_nbits} bits of mantissa and "
-            f"{datatype.exponent_nbits} of exponent"
+            f"floating-point numbers of {datatype.nbytes} bytes with {datatype.mantissa_nbits} mantissa bits and "
+            f"{datatype.exponent_nbits} exponent bits"
         )
     words = _words(raw, count, datatype.nbytes, datatype.order)
     mantissa = _field(words, datatype.mantissa_location, datatype.mantissa_nbits)
@@ -101,7 +102,7 @@ def decode_floats(datatype: FloatingPoint, raw: bytes, count: int) -> npt.NDArra
     negative = _field(words, datatype.sign_location, 1) == 1
     fraction = mantissa.astype(np.float64)
     whole = fraction + np.float64(1 << datatype.mantissa_nbits)
-    if datatype.order is ByteOrder.VAX:  # VAX has neither denormals nor infinities, and a biased exponent of 0 is zero
+    if datatype.order is ByteOrder.VAX:  # VAX has no denormals and no infinities; a biased exponent of 0 means zero
         magnitude = np.where(
             exponent == 0, 0.0, np.ldexp(whole, exponent - datatype.exponent_bias - datatype.mantissa_nbits)
         )
@@ -115,11 +116,11 @@ def decode_floats(datatype: FloatingPoint, raw: bytes, count: int) -> npt.NDArra
 
 
 def _words(raw: bytes, count: int, nbytes: int, order: ByteOrder) -> npt.NDArray[np.uint64]:
-    """Return each element's bytes as one unsigned number."""
+    """Return the bytes of each element as one unsigned number."""
     rows = np.frombuffer(raw, np.uint8, count * nbytes).reshape(count, nbytes)
     if order is ByteOrder.BIG:
         rows = rows[:, ::-1]
-    elif order is ByteOrder.VAX:  # little-endian words of two bytes, the most significant first
+    elif order is ByteOrder.VAX:  # little-endian 16-bit words, the most significant word first
         rows = rows.reshape(count, nbytes // 2, 2)[:, ::-1].reshape(count, nbytes)
     wide = np.zeros((count, 8), np.uint8)
     wide[:, :nbytes] = rows

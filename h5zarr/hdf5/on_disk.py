@@ -7,8 +7,8 @@
         data_block: Address
         checksum: U32
 
-`decode` checks the signature, the version (zero unless the decorator says otherwise) and, where the last field is
-called `checksum`, that too. Addresses come out absolute, or None when undefined.
+`decode` checks the signature and the version (zero unless the decorator says otherwise). If the last field is called
+`checksum`, it checks that too. Addresses are absolute, or None if undefined.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ WIDTHS = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 class OnDisk:
-    """Base of the structures that `on_disk` declares."""
+    """Base class of structures declared with `on_disk`."""
 
     signature: ClassVar[bytes]
     versions: ClassVar[tuple[int, ...]]
@@ -43,7 +43,7 @@ class OnDisk:
     @classmethod
     @cache
     def _layout(cls, offset_nbytes: int, length_nbytes: int) -> tuple[struct.Struct, tuple[str, ...], tuple[str, ...]]:
-        """Return the structure's format, the names of its fields, and the names of those that are addresses."""
+        """Return the structure's format, its field names, and the names of its address fields."""
         codes = {"offset": WIDTHS[offset_nbytes], "length": WIDTHS[length_nbytes]}
         hints: dict[str, Any] = get_type_hints(cls, include_extras=True)
         names = tuple(declared.name for declared in fields(cls))  # type: ignore[arg-type]
@@ -53,26 +53,26 @@ class OnDisk:
 
     @classmethod
     def nbytes(cls, sizes: Sizes) -> int:
-        """The size of the fixed part of the structure, signature included."""
+        """The size of the structure's fixed part, including the signature."""
         return cls._layout(sizes.offset_nbytes, sizes.length_nbytes)[0].size
 
     @classmethod
     def span(cls, address: int, sizes: Sizes) -> Span:
-        """Return the span of the fixed part of the structure."""
+        """Return the span of the structure's fixed part."""
         return sizes.span(address, cls.nbytes(sizes), cls.title())
 
     @classmethod
     @cache
     def title(cls) -> str:
-        """The structure's name in words: `FixedArrayHeader` is "fixed array header"."""
+        """The name of the structure in words: "fixed array header" for `FixedArrayHeader`."""
         return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in cls.__name__).strip()
 
     @classmethod
     def decode(cls, block: bytes | memoryview, sizes: Sizes, *, at: int) -> Self:
-        """Return the structure at the beginning of `block`, which stands at `at` in the file."""
+        """Return the structure at the beginning of `block`, whose address in the file is `at`."""
         layout, names, addresses = cls._layout(sizes.offset_nbytes, sizes.length_nbytes)
         if len(block) < layout.size:
-            raise MalformedFile(f"{cls.title()} is cut short", at=at)
+            raise MalformedFile(f"{cls.title()} is truncated", at=at)
         signature, *values = layout.unpack_from(block)
         if signature != cls.signature:
             check_signature(block, cls.signature, cls.title(), at)
@@ -84,7 +84,7 @@ class OnDisk:
         if names[-1] == "checksum":
             check_checksum(block[: layout.size], cls.title(), at)
         structure = cls.__new__(cls)
-        object.__setattr__(structure, "__dict__", found)  # what the frozen __init__ would do field by field, slowly
+        object.__setattr__(structure, "__dict__", found)  # faster than the __init__ of a frozen dataclass
         return structure
 
 
@@ -105,6 +105,6 @@ def on_disk(signature: bytes, *, versions: tuple[int, ...] = (0,)) -> Callable[[
 
 
 def check_signature(block: bytes | memoryview, expected: bytes, what: str, at: int) -> None:
-    """Raise unless `block` begins with `expected`."""
+    """Raise MalformedFile unless `block` begins with `expected`."""
     if (found := bytes(block[: len(expected)])) != expected:
         raise MalformedFile(f"{what} has signature {found!r}, expected {expected!r}", at=at)

@@ -1,4 +1,4 @@
-"""Dataspace selections, as region references and virtual datasets store them. Spec: VIII.A."""
+"""Dataspace selections in region references and virtual datasets. Spec: VIII.A."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class AllSelection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PointSelection:
-    """Single elements: `points` is (count, rank), in the order of the selection."""
+    """Single elements. `points` has shape (count, rank) and is in selection order."""
 
     points: npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegularSelection:
-    """Blocks at regular distances: `count` blocks of `block` elements each, `stride` apart, from `start` on.
+    """Regularly spaced blocks: `count` blocks of `block` elements each, `stride` apart, beginning at `start`.
 
-    A None in `count` or `block` is unlimited.
+    None in `count` or `block` means unlimited.
     """
 
     start: tuple[int, ...]
@@ -49,7 +49,7 @@ class RegularSelection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockSelection:
-    """Blocks anywhere: `first` and `last` are (count, rank) corners, both inside their block."""
+    """Arbitrary blocks. `first` and `last` are inclusive corners of shape (count, rank)."""
 
     first: npt.NDArray[np.uint64]
     last: npt.NDArray[np.uint64]
@@ -59,7 +59,7 @@ Selection: TypeAlias = NoneSelection | AllSelection | PointSelection | RegularSe
 
 
 def decode_selection(cursor: Cursor) -> Selection:
-    """Return the selection at the cursor, which is moved behind it."""
+    """Return the selection at the cursor, and advance the cursor past it."""
     code, version = cursor.u32(), cursor.u32()
     if code == _NONE:
         cursor.skip(8)
@@ -82,7 +82,7 @@ def _rank(cursor: Cursor) -> int:
 
 def _width(cursor: Cursor) -> int:
     if (width := cursor.u8()) not in _UNLIMITED_COUNTS:
-        raise MalformedFile(f"selection stores its numbers in {width} bytes")
+        raise MalformedFile(f"selection has numbers of {width} bytes")
     return width
 
 

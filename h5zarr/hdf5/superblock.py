@@ -1,4 +1,4 @@
-"""The superblock, where reading begins. Spec: II.A."""
+"""The superblock, the entry point of a file. Spec: II.A."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ from h5zarr.io.steps import Step
 
 
 class NotHdf5(Unsupported):
-    """A netCDF classic file, where one of HDF5 is needed."""
+    """The file is a netCDF classic file, but HDF5 is required."""
 
-    remedy = "h5zarr translate and h5zarr inspect read netCDF-3, too; `nccopy -k nc4` makes it netCDF-4, which is HDF5."
+    remedy = (
+        "h5zarr can translate and inspect netCDF-3 files. `nccopy -k nc4` converts the file to netCDF-4, which is HDF5."
+    )
 
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-_FIRST_READ_NBYTES = 2048  # covers the first places where a signature may stand
-_NBYTES = 128  # more than a superblock of any version takes
-_PAGED = b"\x01\x01"  # a file space message of version 1, and the strategy
+_FIRST_READ_NBYTES = 2048  # covers the first possible positions of the signature
+_NBYTES = 128  # larger than a superblock of any version
+_PAGED = b"\x01\x01"  # a file space message of version 1, followed by the strategy
 _DRIVERS = {"NCSAfami": "family", "NCSAmult": "multi or split", "Subfilin": "subfiling"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Superblock:
-    """What the superblock says. `stated_end` is where the file ends by its own account."""
+    """The content of the superblock. `stated_end` is the end of the file according to the superblock."""
 
     version: int
     sizes: Sizes
@@ -40,7 +42,10 @@ class Superblock:
 
 
 def read_superblock(nbytes: int) -> Step[Superblock]:
-    """Return the superblock of a source of `nbytes` bytes; one round, and one more when a large block precedes it."""
+    """Return the superblock of a source of `nbytes` bytes.
+
+    Takes one round, or two if a large user block precedes it.
+    """
     (head,) = yield [Span(0, min(nbytes, _FIRST_READ_NBYTES))]
     places = [0]
     while (place := max(512, 2 * places[-1])) < nbytes:
@@ -62,19 +67,21 @@ def read_superblock(nbytes: int) -> Step[Superblock]:
 
 def _not_hdf5(beginning: bytes) -> H5ZarrError:
     if beginning[:4] in (b"CDF\x01", b"CDF\x02", b"CDF\x05"):
-        return NotHdf5("this is a netCDF-3 file, and only HDF5 is read here")
-    found = f"no signature at byte 0, 512, 1024, …; it begins with {beginning!r}" if beginning else "it is empty"
+        return NotHdf5("this is a netCDF-3 file, but HDF5 is required here")
+    if not beginning:
+        return MalformedFile("not an HDF5 file: it is empty", remedy="Check the path or URL.")
+    is_html = beginning.lstrip().startswith(b"<")
     return MalformedFile(
-        f"not an HDF5 file: {found}",
-        remedy="Check that this is the file that you mean, and not, for instance, a page that says why there is none.",
+        f"not an HDF5 file: it starts with {beginning!r}; no signature at byte 0, 512, 1024, …",
+        remedy=f"{'This is probably an HTML login or error page. ' if is_html else ''}Check the path or URL.",
     )
 
 
 def _decode(block: bytes, place: int, nbytes: int) -> Superblock:
-    """Return the superblock that stands at `place`, which is address zero of everything in it.
+    """Return the superblock at `place`. All addresses in the file are relative to `place`.
 
-    The base address that it states is not used: a file may have been put behind something else since it was written,
-    and the library, too, then trusts the place.
+    The stored base address is not used. A user block may have been added after the file was written, and in that case
+    the HDF5 library also relies on the actual position.
     """
     version = block[8] if len(block) > 8 else -1
     if version in (0, 1):
@@ -86,7 +93,9 @@ def _decode(block: bytes, place: int, nbytes: int) -> Superblock:
 
 def _sizes(offset_nbytes: int, length_nbytes: int, place: int, nbytes: int) -> Sizes:
     if offset_nbytes not in (2, 4, 8) or length_nbytes not in (2, 4, 8):
-        raise Unsupported(f"addresses of {offset_nbytes} bytes and lengths of {length_nbytes}: h5zarr reads 2, 4 and 8")
+        raise Unsupported(
+            f"addresses of {offset_nbytes} bytes and lengths of {length_nbytes}: h5zarr supports 2, 4 and 8"
+        )
     return Sizes(offset_nbytes=offset_nbytes, length_nbytes=length_nbytes, base=place, end=nbytes)
 
 
@@ -104,12 +113,12 @@ def _decode_old(block: bytes, place: int, nbytes: int, version: int) -> Superblo
     sizes = _with_ranks(plain, leaf_rank, internal_rank, chunk_rank, place)
     cursor = Cursor(block[cursor.position :], "superblock", sizes)
     stated_base = cursor.uint(sizes.offset_nbytes)
-    cursor.skip(sizes.offset_nbytes)  # free space, never stored
+    cursor.skip(sizes.offset_nbytes)  # address of free space information, which is never stored
     stated_end = cursor.uint(sizes.offset_nbytes)
     driver_block = cursor.address()
     cursor.skip(sizes.length_nbytes)  # the root's name, which is empty
     if (root := cursor.address()) is None:
-        raise MalformedFile("superblock names no root group", at=place)
+        raise MalformedFile("superblock has no root group", at=place)
     return Superblock(
         version=version,
         sizes=sizes,
@@ -126,14 +135,14 @@ def _decode_new(block: bytes, place: int, nbytes: int, version: int) -> Superblo
     sizes = _sizes(cursor.u8(), cursor.u8(), place, nbytes)
     end = 12 + 4 * sizes.offset_nbytes + 4
     if len(block) < end:
-        raise MalformedFile("superblock is cut short", at=place)
+        raise MalformedFile("superblock is truncated", at=place)
     check_checksum(block[:end], "superblock", place)
     cursor = Cursor(block[12:], "superblock", sizes)
     stated_base = cursor.uint(sizes.offset_nbytes)
     extension = cursor.address()
     stated_end = cursor.uint(sizes.offset_nbytes) - stated_base + place
     if (root := cursor.address()) is None:
-        raise MalformedFile("superblock names no root group", at=place)
+        raise MalformedFile("superblock has no root group", at=place)
     return Superblock(version=version, sizes=sizes, root=root, extension=extension, stated_end=stated_end)
 
 
@@ -152,7 +161,7 @@ def _with_ranks(sizes: Sizes, leaf: int, internal: int, chunk: int, at: int) -> 
 
 
 def apply_extension(sizes: Sizes, messages: tuple[Message, ...]) -> Sizes:
-    """Return the sizes with the B-tree ranks of the superblock extension, and refuse drivers of several files."""
+    """Return the sizes, updated with the B-tree ranks of the superblock extension. Raises for multi-file drivers."""
     for message in messages:
         cursor = Cursor(message.content, "superblock extension message", sizes)
         if message.kind == Kind.BTREE_RANKS:
@@ -167,16 +176,16 @@ def apply_extension(sizes: Sizes, messages: tuple[Message, ...]) -> Sizes:
 
 
 def has_pages(messages: tuple[Message, ...]) -> bool:
-    """Return whether a superblock extension says that metadata are in pages apart from values. Spec: IV.A.2.x.
+    """Return whether the superblock extension says that metadata is stored in separate pages. Spec: IV.A.2.x.
 
-    This only says how to read: what cannot be understood is passed over.
+    This only affects how the file is read, so unknown content is ignored.
     """
     message = next((message for message in messages if message.kind == Kind.FILE_SPACE), None)
     return message is not None and message.content[:2] == _PAGED
 
 
 def read_driver_block(superblock: Superblock) -> Step[None]:
-    """Refuse a file that is one of several. Spec: II.B."""
+    """Raise Unsupported if the file is one of several parts. Spec: II.B."""
     if superblock.driver_block is None:
         return
     (block,) = yield [superblock.sizes.span(superblock.driver_block, 16, "driver information block")]
@@ -184,7 +193,7 @@ def read_driver_block(superblock: Superblock) -> Step[None]:
 
 
 def refuse_driver(name: str) -> None:
-    """Raise for a driver that spreads a file over several; the others keep a file as it is."""
+    """Raise Unsupported for a driver that splits a file into several. Other drivers do not change the file."""
     if name.startswith(tuple(_DRIVERS)):
         kind = next(kind for prefix, kind in _DRIVERS.items() if name.startswith(prefix))
         raise Unsupported(

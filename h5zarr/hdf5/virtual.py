@@ -1,4 +1,4 @@
-"""The mappings of a virtual dataset. Spec: III.F; version 1 of their block is HDF5 2.0's."""
+"""The mappings of a virtual dataset. Spec: III.F. Version 1 of the mapping block is new in HDF5 2.0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FILE_SHARED, _DATASET_SHARED, _SAME_FILE = 1, 2, 4
 
 
 def read_virtual(message: VirtualMessage, context: Context) -> Step[VirtualLayout]:
-    """Return the mappings, which stand in one object of the global heap."""
+    """Return the mappings, which are stored in one object of the global heap."""
     if message.heap is None:
         return VirtualLayout(())
     yield from context.heap.read([message.heap])
@@ -26,7 +26,7 @@ def read_virtual(message: VirtualMessage, context: Context) -> Step[VirtualLayou
     if version > 1:
         raise MalformedFile(f"block of virtual mappings has unknown version {version}", at=message.heap)
     if count > len(block):
-        raise MalformedFile(f"block of virtual mappings claims {count} of them", at=message.heap)
+        raise MalformedFile(f"block of virtual mappings is too small for {count} mappings", at=message.heap)
     mappings: list[VirtualMapping] = []
     for _ in range(count):
         flags = cursor.u8() if version == 1 else 0
@@ -35,7 +35,7 @@ def read_virtual(message: VirtualMessage, context: Context) -> Step[VirtualLayou
 
 
 def _mapping(cursor: Cursor, flags: int, earlier: list[VirtualMapping]) -> VirtualMapping:
-    """Return one mapping; in version 1 its names may be those of an earlier one."""
+    """Return one mapping. In version 1, it may share names with an earlier one."""
     if flags & _SAME_FILE:
         file = "."
     elif flags & _FILE_SHARED:
@@ -54,5 +54,5 @@ def _mapping(cursor: Cursor, flags: int, earlier: list[VirtualMapping]) -> Virtu
 def _shared(cursor: Cursor, earlier: list[VirtualMapping]) -> VirtualMapping:
     number = cursor.length()
     if number >= len(earlier):
-        raise MalformedFile(f"virtual mapping shares the name of mapping {number}, which does not come before it")
+        raise MalformedFile(f"virtual mapping shares a name with mapping {number}, which does not precede it")
     return earlier[number]

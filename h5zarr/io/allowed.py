@@ -10,13 +10,9 @@ import re
 from collections.abc import Sequence
 
 from h5zarr.errors import SourceRefused
-from h5zarr.io.grammar import PROTOCOL, find_named, protocol_of, split_chain, split_query
-from h5zarr.io.url import display_url, find_local_path
+from h5zarr.io.protocols import PROTOCOL, protocol_of, rules_of
+from h5zarr.io.urls import display_url, find_local_path, find_named, split_chain, split_query
 
-# What references of strangers may name: these read only, and say nothing of this machine to those whom they ask.
-_USUAL = frozenset({"http", "https", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "ocilake"})
-_WRAPPERS = frozenset({"zip", "tar", "libarchive", "simplecache", "filecache", "blockcache"})
-_LOCAL = frozenset({"file", "local", "memory"})
 _DOTS = re.compile(r"(?:^|[/\\])(?:\.|%2e){2}(?:$|[/\\?#]|%2f|%5c)", re.IGNORECASE)
 
 
@@ -24,7 +20,7 @@ class NotAllowed(SourceRefused):
     """An input names a file that it has no business with."""
 
     kind = "not allowed"
-    remedy = "If you trust where the input comes from, allow the place: --allow PLACE, or allow=[PLACE]."
+    remedy = "If you trust where the input comes from, allow the place: allow=[PLACE]."
 
 
 def is_beside(url: str, other: str) -> bool:
@@ -48,7 +44,7 @@ def is_allowed(url: str, places: Sequence[str]) -> bool:
 def is_below(url: str, place: str) -> bool:
     """Return whether the file at `url` is in the directory `place`, or below it; of a chain, the file that is read."""
     *wrappers, link = split_chain(url)
-    if any(protocol_of(f"{one.partition('://')[0]}://") not in _WRAPPERS for one in wrappers):
+    if any(not rules_of(one.partition("://")[0].lower()).is_wrapper for one in wrappers):
         return False
     path, directory = find_local_path(link), find_local_path(place)
     if path is not None or directory is not None:
@@ -84,12 +80,12 @@ def check_referred(url: str, references: str, places: Sequence[str]) -> None:
         protocol = link.lower() if not is_last and "://" not in link else protocol_of(link)
         if is_last and find_local_path(link) is not None:
             protocol = "file"
-        if not is_last and protocol in _WRAPPERS:
+        if not is_last and rules_of(protocol).is_wrapper:
             continue
-        if protocol in _LOCAL:
+        if rules_of(protocol).is_local:
             if not is_near and protocol not in own:
                 raise NotAllowed(f"{shown}: references from elsewhere name a file on this machine")
-        elif protocol not in _USUAL and protocol not in own:
+        elif not rules_of(protocol).is_usual and protocol not in own:
             raise NotAllowed(f"{shown}: references name a file by the protocol {protocol!r}, which is unusual")
         if not is_near and _DOTS.search(split_query(link)[0]):
             raise NotAllowed(f"{shown}: references from elsewhere name a file by a path that leads upwards")

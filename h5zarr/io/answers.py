@@ -1,7 +1,10 @@
-"""Answers: the bytes of a range, and what the server says of the file along with them.
+"""Requests to file systems, and what an answer states about the file besides its bytes.
 
-fsspec hands on the bytes alone. Over HTTP, and from S3, Google and Azure, the same answer tells the size of the file
-and its ETag or version: so nobody need be asked for them, and a file that is replaced between two requests is noticed.
+fsspec passes on only the bytes. HTTP, S3, Google and Azure state the size of the file and its ETag or version in the
+same answer. So h5zarr need not ask for them, and notices a file that is replaced between two requests.
+
+Once a state is known, requests carry it as a condition. A server that honours conditions never sends bytes of another
+state. Others may ignore them, so every answer is also compared with what is known.
 """
 
 from __future__ import annotations
@@ -9,12 +12,20 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
 
-from h5zarr.io.condition import find_for
 from h5zarr.io.failure import RangesIgnored, WrongRange
+from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 
+# RFC 9110, 8.8.3. A weak one never matches (13.1.1), and what is recorded in references may be anything.
+_STRONG_ETAG = re.compile(r'"[!#-~]*"')
+_GENERATION = re.compile(r"[0-9]{1,20}")
+_HEADER = "If-Match"
+# The version of all S3 objects that were written while a bucket kept no versions: each replaces the last.
+_NO_VERSION = "null"
 _CONTENT_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 _MOST_UNASKED_NBYTES = 128 << 20  # of a server that sends the whole file instead of a range, this much is taken
@@ -36,7 +47,7 @@ class Answer(NamedTuple):
 
 def states_identity(filesystem: Any) -> bool:
     """Return whether the answers of an asynchronous file system say what file they are of."""
-    return find_for(filesystem, _ASKERS) is not None
+    return _calls_of(filesystem) is not None
 
 
 async def ask_range(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Answer:
@@ -44,8 +55,8 @@ async def ask_range(filesystem: Any, path: str, span: Span, only_if: Mapping[str
 
     `only_if` are the options of a condition, which were made for this file system.
     """
-    if (ask := find_for(filesystem, _ASKERS)) is not None:
-        return await ask(filesystem, path, span, only_if)
+    if (calls := _calls_of(filesystem)) is not None:
+        return await calls.ask(filesystem, path, span, only_if)
     return Answer(bytes(await filesystem._cat_file(path, start=span.address, end=span.end)), {})
 
 
@@ -122,15 +133,6 @@ async def _ask_azure(filesystem: Any, path: str, span: Span, only_if: Mapping[st
     return Answer(bytes(body), stated if size is None else {**stated, "size": size}, began - asked)
 
 
-Asker: TypeAlias = Callable[[Any, str, Span, Mapping[str, Any]], Awaitable[Answer]]
-_ASKERS: dict[str, Asker] = {
-    "HTTPFileSystem": _ask_http,
-    "S3FileSystem": _ask_s3,
-    "GCSFileSystem": _ask_gcs,
-    "AzureBlobFileSystem": _ask_azure,
-}
-
-
 def _range(span: Span) -> str:
     return f"bytes={span.address}-{span.end - 1}"
 
@@ -143,3 +145,118 @@ def _total(content_range: str | None, span: Span) -> int | None:
     if int(found[1]) != span.address:
         raise WrongRange(int(found[1]), span.address)
     return None if found[2] == "*" else int(found[2])
+
+
+class Condition(NamedTuple):
+    """What requests carry, once a state of the file is known.
+
+    `options` are the header, argument or parameter, by the names that the file system uses; empty where nothing is
+    asked. `broken` is what it means that a server refuses to answer.
+    """
+
+    options: Mapping[str, Any]
+    broken: str
+
+
+UNCONDITIONAL = Condition({}, "")
+
+
+def find_condition(filesystem: Any, path: str, identity: Identity | None) -> Condition:
+    """Return how to ask for the bytes of a file in the state `identity` alone; None is any."""
+    if identity is None or (calls := _calls_of(filesystem)) is None:
+        return UNCONDITIONAL
+    return calls.state(filesystem, path, identity)
+
+
+def _state_http(filesystem: Any, path: str, identity: Identity) -> Condition:
+    """Return the header, unless there is one in the storage options: who gave it wants that one."""
+    given = (filesystem.kwargs.get("headers"), filesystem.client_kwargs.get("headers"))
+    if any(str(name).lower() == _HEADER.lower() for headers in given for name in dict(headers or {})):
+        return UNCONDITIONAL
+    return _match_etag(identity, lambda etag: {_HEADER: etag})
+
+
+def _state_s3(filesystem: Any, path: str, identity: Identity) -> Condition:
+    """Return the ETag, also where the object has versions: to go on with the old one would hide that there is a new."""
+    if "IfMatch" in filesystem.s3_additional_kwargs:
+        return UNCONDITIONAL
+    return _match_etag(identity, lambda etag: {"IfMatch": etag})
+
+
+def _state_gcs(filesystem: Any, path: str, identity: Identity) -> Condition:
+    """Return the generation, which is the condition that Google's JSON API documents for the content of objects.
+
+    It is compared with the current one; a generation that the URL chooses need not be that, and never changes.
+    """
+    generation = identity.version or ""
+    if filesystem.split_path(path)[2] or not _GENERATION.fullmatch(generation):
+        return UNCONDITIONAL
+    return Condition({"ifGenerationMatch": generation}, f"its version is no longer {generation}")
+
+
+def _state_azure(filesystem: Any, path: str, identity: Identity) -> Condition:
+    """Return the ETag, unless the URL chooses a version, which never changes."""
+    if filesystem.split_path(path)[2]:
+        return UNCONDITIONAL
+    from azure.core import MatchConditions  # here, where its file system is in use
+
+    return _match_etag(identity, lambda etag: {"etag": etag, "match_condition": MatchConditions.IfNotModified})
+
+
+def _match_etag(identity: Identity, options: Callable[[str], Mapping[str, Any]]) -> Condition:
+    etag = identity.etag or ""
+    return Condition(options(etag), f"its ETag is no longer {etag}") if _STRONG_ETAG.fullmatch(etag) else UNCONDITIONAL
+
+
+class FileSystemCalls(NamedTuple):
+    """How to ask an asynchronous file system of fsspec for a range with its headers, and for one state of a file."""
+
+    ask: Callable[[Any, str, Span, Mapping[str, Any]], Awaitable[Answer]]
+    state: Callable[[Any, str, Identity], Condition]
+
+
+# By the name of the class, since its package may not be installed.
+_CALLS = {
+    "HTTPFileSystem": FileSystemCalls(_ask_http, _state_http),
+    "S3FileSystem": FileSystemCalls(_ask_s3, _state_s3),
+    "GCSFileSystem": FileSystemCalls(_ask_gcs, _state_gcs),
+    "AzureBlobFileSystem": FileSystemCalls(_ask_azure, _state_azure),
+}
+
+
+def _calls_of(filesystem: Any) -> FileSystemCalls | None:
+    """Return the calls for a file system; None if only fsspec's own are known."""
+    return next((_CALLS[kind.__name__] for kind in type(filesystem).__mro__ if kind.__name__ in _CALLS), None)
+
+
+def interpret_identity(stated: Mapping[str, Any]) -> Identity:
+    """Return the identity in what a file system states, under the names that the various ones use."""
+
+    def find(*names: str) -> Any:
+        return next((stated[name] for name in names if stated.get(name) is not None), None)
+
+    etag = find("ETag", "etag", "e_tag")
+    version = find("VersionId", "version_id", "generation", "version")
+    mtime = find("LastModified", "last_modified", "Last-Modified", "mtime", "updated", "modified", "created")
+    return Identity(
+        nbytes=int(stated["size"]),
+        etag=None if etag is None else str(etag),
+        mtime=_format_moment(mtime),
+        version=None if version in (None, _NO_VERSION) else str(version),
+    )
+
+
+def _format_moment(moment: Any) -> str | None:
+    """Return a moment, as a datetime, seconds since 1970 or text, in ISO 8601 and UTC; None if it cannot be read."""
+    try:
+        if isinstance(moment, int | float):
+            moment = datetime.fromtimestamp(moment, UTC)
+        elif isinstance(moment, str):
+            moment = datetime.fromisoformat(moment) if moment[:4].isdigit() else parsedate_to_datetime(moment)
+    except (ValueError, OverflowError, OSError):
+        return None
+    if not isinstance(moment, datetime):
+        return None
+    # A datetime without a zone is in UTC: so are those of the file systems that give one.
+    aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return aware.isoformat().replace("+00:00", "Z")

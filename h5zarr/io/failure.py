@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from h5zarr.errors import H5ZarrError, SourceError, SourceGone, SourceRefused
 from h5zarr.io.log import format_nbytes
-from h5zarr.io.refusal import CODES, is_object, what_to_check
+from h5zarr.io.protocols import grammar_of
 from h5zarr.io.span import Span
 
 PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
@@ -29,6 +29,19 @@ _LOST_NAMES = {  # of botocore, google.auth and azure.identity
 _NAMELESS_NAMES = frozenset(("ClientConnectorDNSError", "gaierror"))  # aiohttp's, and socket's, which is slow to import
 _REFUSING_NAMES = frozenset(("PermissionDeniedError", "UnauthenticatedError"))  # obstore's
 
+_CODES = {
+    "InvalidAccessKeyId": "the access key is not known",
+    "SignatureDoesNotMatch": "the secret does not belong to the access key, or something changes requests on their way",
+    "ExpiredToken": "the credentials have expired",
+    "TokenRefreshRequired": "the credentials have expired",
+    "InvalidToken": "the session token is not valid",
+    "RequestTimeTooSkewed": "the clock of this machine is wrong",
+    "InvalidObjectState": "the object is archived, and must be restored first",
+    "AuthenticationFailed": "the key or token is not valid",
+    "NoAuthenticationInformation": "no credentials were given",
+    "PublicAccessNotPermitted": "the account allows nobody in without credentials",
+}
+"""What the codes of S3 and Azure mean that say more than that access is refused."""
 
 T = TypeVar("T")
 
@@ -68,7 +81,7 @@ GONE = Failure(
     "there is no such file",
     "Check the path or URL. If references refer to it, the file has been moved or removed: translate it where it is.",
 )
-REFUSED = Failure("access was refused", "Check the credentials; a public bucket may need storage_options anon=True.")
+REFUSED = Failure("access was refused", "Check the credentials; a public bucket may need anon=True.")
 NO_BUCKET = Failure(
     "there is no such bucket or container",
     "Check its name, and the endpoint or account: endpoint_url, AWS_ENDPOINT_URL, account_name.",
@@ -106,11 +119,12 @@ class FetchError(Exception):
 def source_error(url: str, failure: Failure, span: Span | None = None) -> SourceError:
     """Return the error that names `url`, which must be safe to show, the bytes, what happened and the remedy."""
     where = "" if span is None else f" bytes {span.address}-{max(span.address, span.end - 1)}:"
+    rules = grammar_of(url.rpartition("::")[2])
     kind = SourceGone if failure in (GONE, NO_BUCKET) else SourceError
     remedy = failure.remedy
     if failure.what.startswith(REFUSED.what):
-        kind, remedy = SourceRefused, what_to_check(url) or remedy
-    elif failure is GONE and is_object(url):
+        kind, remedy = SourceRefused, rules.check or remedy
+    elif failure is GONE and rules.is_bucket:
         remedy += " A prefix that looks like a directory is no file; endpoint_url or the account may be another one."
     return kind(f"{url}:{where} {failure.what}", remedy=remedy)
 
@@ -187,19 +201,20 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
         return ELSEWHERE
     if isinstance(error, FileNotFoundError) or status in (404, 410):
         return GONE
-    if code in CODES:
-        return Failure(f"{REFUSED.what}: {CODES[code]}", REFUSED.remedy)
+    if code in _CODES:
+        return Failure(f"{REFUSED.what}: {_CODES[code]}", REFUSED.remedy)
     if isinstance(error, PermissionError) or status in (401, 403) or type(error).__name__ in _REFUSING_NAMES:
         return REFUSED
     if status == 416:
         return SHRUNK
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
         return Failure(
-            f"no answer within {timeout_seconds:g} seconds", "Try again, or raise timeout_seconds of the read policy."
+            f"no answer within {timeout_seconds:g} seconds",
+            "Try again, or raise timeout_seconds of the network policy.",
         )
     if isinstance(error, ShortBody):
         return Failure(
-            f"the answer has {error.found} bytes instead of {error.wanted}",
+            f"the response has {error.found} bytes instead of {error.wanted}",
             "The file may have changed while it was read; try again, or compare its size with the original.",
         )
     if isinstance(error, RangesIgnored):

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
-from h5zarr.io.answers import Answer, ask_range
-from h5zarr.io.condition import Condition
+from h5zarr.io.answers import Answer, Condition, ask_range
 from h5zarr.io.failure import FetchError, ShortBody, is_condition_broken, may_pass, was_repeated
 from h5zarr.io.log import RequestLog
-from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.network import NetworkPolicy
 from h5zarr.io.sharing import sharing
 from h5zarr.io.span import Span
 
@@ -36,13 +35,13 @@ class Watch(NamedTuple):
 
 
 def fetch_at_once(
-    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, watch: Watch
+    filesystem: Any, path: str, spans: list[Span], network: NetworkPolicy, log: RequestLog, watch: Watch
 ) -> list[bytes]:
-    """Return the body of the answer for each span, at most `policy.concurrency` of them under way at a time.
+    """Return the body of the answer for each span, at most `network.scan_concurrency` of them under way at a time.
 
     `filesystem` is an asynchronous one of fsspec. A body may be longer than its span, never shorter.
     """
-    bodies: list[bytes] = sync(filesystem.loop, _gather, filesystem, path, spans, policy, log, watch)
+    bodies: list[bytes] = sync(filesystem.loop, _gather, filesystem, path, spans, network, log, watch)
     return bodies
 
 
@@ -70,7 +69,7 @@ def fetch_one_by_one(filesystem: Any, path: str, spans: list[Span], log: Request
 
 
 async def _gather(
-    filesystem: Any, path: str, spans: list[Span], policy: ReadPolicy, log: RequestLog, watch: Watch
+    filesystem: Any, path: str, spans: list[Span], network: NetworkPolicy, log: RequestLog, watch: Watch
 ) -> list[bytes]:
     """Return the bodies for `spans`. The first failure ends the round: the requests under way are cancelled."""
     bodies = [b""] * len(spans)
@@ -79,9 +78,9 @@ async def _gather(
 
     async def work() -> None:
         for number, span in remaining:
-            bodies[number] = await fetch(filesystem, path, span, policy, log, watch)
+            bodies[number] = await fetch(filesystem, path, span, network, log, watch)
 
-    workers = [asyncio.create_task(work()) for _ in range(min(policy.concurrency, len(spans)))]
+    workers = [asyncio.create_task(work()) for _ in range(min(network.scan_concurrency, len(spans)))]
     try:
         await asyncio.gather(*workers)
     finally:
@@ -92,7 +91,7 @@ async def _gather(
 
 
 class Patience(Protocol):
-    """What a policy says of requests that fail."""
+    """What a network policy says of requests that fail."""
 
     @property
     def attempts(self) -> int: ...
@@ -100,12 +99,12 @@ class Patience(Protocol):
     def timeout_seconds(self) -> float: ...
 
 
-async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: RequestLog, watch: Watch) -> bytes:
+async def fetch(filesystem: Any, path: str, span: Span, network: Patience, log: RequestLog, watch: Watch) -> bytes:
     """Return the body for `span`, asking again after failures that may pass. It is not shorter than the span."""
 
     async def ask() -> bytes:
         # To wait for others is no failure of the server's, so the time runs from here on.
-        async with sharing().requests(), asyncio.timeout(policy.timeout_seconds):
+        async with sharing().requests(), asyncio.timeout(network.timeout_seconds):
             answer = await ask_range(filesystem, path, span, watch.condition.options)
         log.nbytes += len(answer.body)
         watch.look(answer)
@@ -114,7 +113,7 @@ async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: R
         return answer.body
 
     try:
-        return await retry(ask, policy, log)
+        return await retry(ask, network, log)
     except SourceChanged:
         raise
     except Exception as error:
@@ -123,9 +122,9 @@ async def fetch(filesystem: Any, path: str, span: Span, policy: Patience, log: R
     raise watch.changed(watch.condition.broken)
 
 
-async def retry(ask: Callable[[], Awaitable[Result]], policy: Patience, log: RequestLog) -> Result:
+async def retry(ask: Callable[[], Awaitable[Result]], network: Patience, log: RequestLog) -> Result:
     """Return what `ask` returns, asking again after failures that may pass, with growing pauses."""
-    for attempt in range(1, policy.attempts):
+    for attempt in range(1, network.attempts):
         log.requests += 1
         try:
             return await ask()
@@ -135,3 +134,18 @@ async def retry(ask: Callable[[], Awaitable[Result]], policy: Patience, log: Req
         await asyncio.sleep(_FIRST_PAUSE_SECONDS * 4 ** (attempt - 1))
     log.requests += 1
     return await ask()
+
+
+def fetch_whole(filesystem: Any, path: str, network: Patience, log: RequestLog) -> bytes:
+    """Return the content of a file, asking again after failures that may pass. Raises whatever the last one was."""
+    if not filesystem.async_impl:
+        with filesystem.open(path, "rb") as file:
+            log.requests += 1
+            return bytes(file.read())
+
+    async def ask() -> bytes:
+        async with asyncio.timeout(network.timeout_seconds):
+            return bytes(await filesystem._cat_file(path))
+
+    content: bytes = sync(filesystem.loop, retry, ask, network, log)
+    return content

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Protocol
 
 from h5zarr.io.failure import FetchError, or_source_error
+from h5zarr.io.location import Location
+from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
 from h5zarr.io.planned import PlannedSource
-from h5zarr.io.policy import ReadPolicy
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
-from h5zarr.io.url import display_url
 
 
 class FileObject(Protocol):
@@ -25,10 +25,10 @@ class FileObject(Protocol):
 class FileObjectSource(PlannedSource):
     """An open binary file, which stays open; `url` is how others call it."""
 
-    def __init__(self, file: FileObject, *, url: str, policy: ReadPolicy | None = None) -> None:
-        super().__init__(display_url(url), policy)
+    def __init__(self, file: FileObject, *, url: str, network: NetworkPolicy = USUAL_NETWORK) -> None:
+        super().__init__(str(Location.parse(url)), network)
         self._file = file
-        nbytes = or_source_error(self.url, self._policy.timeout_seconds, self._measure)
+        nbytes = or_source_error(self.url, self._network.timeout_seconds, self._measure)
         self._open(Identity(nbytes=nbytes))
 
     def _measure(self) -> int:

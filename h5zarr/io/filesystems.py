@@ -10,8 +10,9 @@ from weakref import WeakValueDictionary
 
 import fsspec  # type: ignore[import-untyped, unused-ignore]
 
-from h5zarr.io.grammar import grammar_of, is_chain, protocol_of, split_chain, split_query
+from h5zarr.io.protocols import grammar_of, protocol_of, rules_of
 from h5zarr.io.sharing import MOST_REQUESTS
+from h5zarr.io.urls import is_chain, split_chain, split_query
 
 _lock = threading.Lock()
 _filesystems: WeakValueDictionary[Any, Any] = WeakValueDictionary()
@@ -87,11 +88,12 @@ def _options_in(link: str) -> dict[str, Any]:
 
 
 def _with_connections(protocol: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return options with which as many requests are under way as may be: botocore opens 10 connections by itself."""
-    if protocol not in ("s3", "s3a"):
+    """Return options that permit as many connections as there may be requests in flight."""
+    if (pool := rules_of(protocol).pool_option) is None:
         return options
-    stated = options.get("config_kwargs", fsspec.config.conf.get(protocol, {}).get("config_kwargs", {}))
-    return {**options, "config_kwargs": {"max_pool_connections": MOST_REQUESTS, **stated}}
+    name, key = pool
+    stated = options.get(name, fsspec.config.conf.get(protocol, {}).get(name, {}))
+    return {**options, name: {key: MOST_REQUESTS, **stated}}
 
 
 def _forget() -> None:

@@ -13,7 +13,7 @@ from h5zarr.io.ranges import Column, Deliver
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.threads import decoding_threads, processor_count
-from h5zarr.io.verify import check_unchanged
+from h5zarr.io.unchanged import check_unchanged
 
 _BATCH_NBYTES = 1 << 20  # less is not worth handing to another thread
 _CUT_SHORT = Failure("the file ends before", SourceError.remedy)
@@ -68,7 +68,7 @@ class LocalRanges:
         return True
 
     def close(self) -> None:
-        """Let go of the file: it is closed when nobody reads from it any more."""
+        """Release the file. It is closed after the last read."""
         with self._lock:
             self._source = None
 

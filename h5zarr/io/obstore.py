@@ -8,12 +8,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
+from h5zarr.io.answers import interpret_identity
 from h5zarr.io.failure import FetchError, or_source_error
+from h5zarr.io.location import Location
+from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
 from h5zarr.io.planned import PlannedSource
-from h5zarr.io.policy import ReadPolicy
-from h5zarr.io.remote import interpret_identity
 from h5zarr.io.span import Span
-from h5zarr.io.url import display_url
 
 
 class ObjectStore(Protocol):
@@ -27,18 +27,18 @@ class ObjectStore(Protocol):
 class ObjectSource(PlannedSource):
     """The file at `path` in `store`, which stays open. Time-outs and further attempts are the store's."""
 
-    def __init__(self, store: ObjectStore, path: str, *, url: str, policy: ReadPolicy | None = None) -> None:
-        super().__init__(display_url(url), policy)
+    def __init__(self, store: ObjectStore, path: str, *, url: str, network: NetworkPolicy = USUAL_NETWORK) -> None:
+        super().__init__(str(Location.parse(url)), network)
         self._store = store
         self._path = path
         self.log.infos += 1
-        stated = or_source_error(self.url, self._policy.timeout_seconds, lambda: store.head(path))
+        stated = or_source_error(self.url, self._network.timeout_seconds, lambda: store.head(path))
         self._open(interpret_identity(stated))
 
     def _request(self, spans: list[Span]) -> list[bytes]:
         # Not `get_ranges`: it joins ranges that were kept apart, and fetches ten of them at a time.
         self.log.requests += len(spans)
-        with ThreadPoolExecutor(min(self._policy.concurrency, len(spans))) as pool:
+        with ThreadPoolExecutor(min(self._network.scan_concurrency, len(spans))) as pool:
             bodies = list(pool.map(self._fetch_one, spans))
         self.log.nbytes += sum(map(len, bodies))
         return bodies

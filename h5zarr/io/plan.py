@@ -1,43 +1,50 @@
-"""Which ranges to fetch, so that a round has every byte that it asks for. Pure.
+"""Choose the ranges to fetch, for a round of a scan or for the chunks of an array. Pure.
 
-Ranges are rows (address, end) of an int64 array, end excluded. "Tidy" ranges are sorted, disjoint and not empty.
+Ranges are rows (address, end) of an int64 array; the end is exclusive. "Tidy" ranges are sorted, disjoint and not
+empty.
 
-Why the plan looks as it does: a round trip costs as much as megabytes, a further request in the same round as much as
-some tens of kilobytes (`policy.py` says how these follow from the network), and later rounds often ask for neighbours
-of what this one asks for. So a round
+A scan (`plan_fetches`) does not know what the next round needs. A round trip costs as much as megabytes, and one more
+request in the same round costs as much as tens of kilobytes (`network.py` computes both). Later rounds often need bytes
+near those of this round. So a round
 
-1. reads all that is left of the file, where that is cheap;
-2. closes gaps, smallest first, as long as that makes the round shorter, or costs no more than may be read ahead;
-3. grows what remains to aligned blocks, the largest that all of them can afford.
+1. reads the rest of the file, if that is cheap;
+2. closes gaps, smallest first, if that makes the round shorter or fits the read-ahead limit;
+3. extends the remaining ranges to aligned blocks, as large as the read-ahead limit allows.
 
-What may be read ahead is little at first. It grows as bytes that were read ahead turn out to be wanted: files that are
-dense with metadata are soon read in large pieces, while the nodes of an index that lie scattered between the chunks of
-a large file are picked one by one.
+A scan reads ahead little at first, and more if the bytes turn out to be needed. So it soon reads files that are dense
+with metadata in large pieces. If the nodes of an index are scattered between the chunks of a large file, it fetches
+them one by one.
+
+Chunks (`plan_requests`) are all known in advance, so nothing is read ahead. Neighbours share a request if the gap
+between them costs less than one more request.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.io.round_limits import RoundLimits
+from h5zarr.io.network import NetworkPolicy, RoundLimits
+from h5zarr.io.span import Span
 
 Ranges: TypeAlias = npt.NDArray[np.int64]
+Column: TypeAlias = npt.NDArray[np.int64]
 
-_MOST_BEHIND_NBYTES = 12 << 10  # collections of a global heap are of 4 KiB, unless a value in them is longer
+_MOST_BEHIND_NBYTES = 12 << 10  # a global heap collection has 4 KiB, unless it contains a longer value
 _NOWHERE: Ranges = np.empty((0, 2), dtype=np.int64)
 
 
 def plan_fetches(
     lacking: Ranges, held: Ranges, nbytes: int, limits: RoundLimits, *, alone: Ranges = _NOWHERE
 ) -> Ranges:
-    """Return the tidy ranges to fetch, so that they cover `lacking`.
+    """Return tidy ranges to fetch that cover `lacking`.
 
-    `lacking` and `held` are tidy and do not overlap; both lie inside the file of `nbytes` bytes. Nor does what is
-    returned overlap `held`, or have a range larger than `limits.request_nbytes`. What is `alone`, tidy too, may go on
-    where it ends, but none of its neighbours will be wanted.
+    `lacking` and `held` are tidy, do not overlap, and lie inside the file of `nbytes` bytes. The result does not
+    overlap `held`, and has no range larger than `limits.request_nbytes`. The ranges in `alone` are tidy, too. Data may
+    continue after the end of such a range, but other bytes near it will not be needed.
     """
     if not len(lacking):
         return lacking
@@ -50,12 +57,12 @@ def plan_fetches(
     if len(alone):
         longer = _lengthen(subtract_ranges(lacking, fetches), held, nbytes, limits.behind_nbytes)
         fetches = unite_ranges(np.concatenate((fetches, longer)))
-    # Blocks that have grown towards each other may leave small gaps.
+    # Small gaps may remain between extended blocks.
     return _split(_merge_gaps(fetches, held, limits, ahead_nbytes=0), limits.request_nbytes)
 
 
 def _read_ahead(ranges: Ranges, held: Ranges, nbytes: int, limits: RoundLimits) -> Ranges:
-    """Return tidy ranges that cover `ranges`, and as much of what is near as a round may read ahead."""
+    """Return tidy ranges that cover `ranges`, and nearby bytes up to the read-ahead limit."""
     if not len(ranges):
         return ranges
     merged = _merge_gaps(ranges, held, limits)
@@ -64,10 +71,52 @@ def _read_ahead(ranges: Ranges, held: Ranges, nbytes: int, limits: RoundLimits) 
 
 
 def _lengthen(ranges: Ranges, held: Ranges, nbytes: int, allowance: int) -> Ranges:
-    """Return tidy ranges that cover `ranges` and something of what is behind each, as far as `allowance` has room."""
+    """Return tidy ranges that cover `ranges` and some bytes after each, up to `allowance` in total."""
     behind = min(_MOST_BEHIND_NBYTES, allowance // max(1, len(ranges)))
     end = np.minimum(ranges[:, 1] + behind, _ceiling(ranges, held, nbytes))
     return unite_ranges(np.column_stack((ranges[:, 0], end)))
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A range to fetch, and the numbers of the spans that it contains."""
+
+    span: Span
+    numbers: Column
+
+
+def plan_requests(address: Column, nbytes: Column, network: NetworkPolicy) -> list[Request]:
+    """Return requests that fetch every byte of the spans once, in file order. Empty spans need no request.
+
+    Spans share a request if the gap between them is at most the policy's gap, up to the policy's request size. A span
+    is never split, so a request may be as large as the largest span. Spans that overlap always share a request.
+    """
+    wanted = np.flatnonzero(nbytes > 0)
+    order = wanted[np.argsort(address[wanted], kind="stable")]
+    starts = address[order]
+    reach = np.maximum.accumulate(starts + nbytes[order]) if len(order) else starts
+    apart = np.ones(len(order), bool)
+    apart[1:] = starts[1:] - reach[:-1] > network.chunk_gap_nbytes
+    # A span that overlaps earlier spans must be in the same request.
+    may_begin = np.ones(len(order), bool)
+    may_begin[1:] = starts[1:] >= reach[:-1]
+    ends_of_runs = np.append(np.flatnonzero(apart)[1:], len(order))
+    beginnings = np.flatnonzero(may_begin)
+    requests = []
+    first = 0
+    while first < len(order):
+        run_end = int(ends_of_runs[np.searchsorted(ends_of_runs, first, side="right")])
+        after = int(np.searchsorted(reach, starts[first] + network.chunk_request_nbytes, side="right"))
+        after = min(run_end, max(first + 1, after))
+        # Move back to the last span that may begin a request. If there is none after `first`, move on to the next one.
+        place = int(np.searchsorted(beginnings, after, side="right")) - 1
+        if after < len(order) and beginnings[place] != after:
+            following = int(beginnings[place + 1]) if place + 1 < len(beginnings) else len(order)
+            after = int(beginnings[place]) if beginnings[place] > first else following
+        start = int(starts[first])
+        requests.append(Request(Span(start, int(reach[after - 1]) - start), order[first:after]))
+        first = after
+    return requests
 
 
 def total_nbytes(ranges: Ranges) -> int:
@@ -76,7 +125,7 @@ def total_nbytes(ranges: Ranges) -> int:
 
 
 def unite_ranges(ranges: Ranges) -> Ranges:
-    """Return the tidy ranges that hold the same bytes; ranges that touch become one."""
+    """Return tidy ranges of the same bytes. Ranges that touch are merged."""
     ranges = ranges[ranges[:, 1] > ranges[:, 0]]
     if not len(ranges):
         return ranges
@@ -88,10 +137,10 @@ def unite_ranges(ranges: Ranges) -> Ranges:
 
 
 def subtract_ranges(wanted: Ranges, held: Ranges) -> Ranges:
-    """Return the tidy ranges of the bytes of `wanted` that are not in `held`. Both are tidy."""
+    """Return tidy ranges of the bytes in `wanted` that are not in `held`. Both arguments are tidy."""
     if not len(wanted) or not len(held):
         return wanted
-    # The file between the held ranges; a wanted range is cut where it crosses from one free stretch to the next.
+    # Free stretches lie between held ranges. A wanted range is cut where it crosses from one stretch to the next.
     free_from = np.concatenate(([0], held[:, 1]))
     free_to = np.append(held[:, 0], np.iinfo(np.int64).max)
     first = np.searchsorted(free_to, wanted[:, 0], side="right")
@@ -106,14 +155,13 @@ def subtract_ranges(wanted: Ranges, held: Ranges) -> Ranges:
 
 
 def _merge_gaps(ranges: Ranges, held: Ranges, limits: RoundLimits, ahead_nbytes: int | None = None) -> Ranges:
-    """Return `ranges` with gaps closed, smallest first: those that make the round shorter, and those that may be read
-    ahead.
+    """Return `ranges` with gaps closed, smallest first, if that shortens the round or fits the read-ahead limit.
 
-    Requests are prepared while bytes come. So a round lasts as long as the one or the other, and to close a gap helps
-    only where requests are what it waits for.
+    Requests are prepared while bytes arrive, so a round takes as long as the slower of the two. Closing gaps helps only
+    if preparing requests is slower.
     """
     gaps = ranges[1:, 0] - ranges[:-1, 1]
-    # A gap with held bytes in it stays open: they would be fetched and stored twice.
+    # A gap that contains held bytes stays open. Otherwise they would be fetched and stored twice.
     held_before = np.searchsorted(held[:, 1], ranges[:-1, 1], side="right")
     held_after = np.searchsorted(held[:, 0], ranges[1:, 0], side="left")
     is_open = (gaps <= max(limits.gap_nbytes, limits.block_nbytes)) & (held_before >= held_after)
@@ -132,9 +180,9 @@ def _merge_gaps(ranges: Ranges, held: Ranges, limits: RoundLimits, ahead_nbytes:
 def _count_worth_while(
     cost: npt.NDArray[np.int64], gaps: npt.NDArray[np.int64], nbytes: int, count: int, request_nbytes: int
 ) -> int:
-    """Return how many of the smallest gaps to close, for which `cost` bytes come besides, so that a round is shortest.
+    """Return how many of the smallest gaps to close for the shortest round.
 
-    A request takes as long as `request_nbytes` bytes do.
+    `cost` is the cumulative size of the gaps. A request takes as long as `request_nbytes` bytes.
     """
     candidates = int(np.searchsorted(gaps, request_nbytes, side="right"))
     bytes_last = nbytes + np.concatenate(([0], cost[:candidates]))
@@ -143,8 +191,8 @@ def _count_worth_while(
 
 
 def _grow_to_blocks(ranges: Ranges, held: Ranges, nbytes: int, allowance: int, block_nbytes: int) -> Ranges:
-    """Return `ranges` grown to aligned blocks of `block_nbytes`, or the largest that `allowance` has room for."""
-    # Growth stops at held bytes, at which the neighbouring free stretch would be a request of its own.
+    """Return `ranges` extended to aligned blocks of `block_nbytes`, or of a smaller size that fits `allowance`."""
+    # Growth stops at held bytes. The free stretch beyond them would need its own request.
     floor = np.concatenate(([0], held[:, 1]))[np.searchsorted(held[:, 1], ranges[:, 0], side="right")]
     ceiling = _ceiling(ranges, held, nbytes)
     budget = total_nbytes(ranges) + allowance
@@ -160,13 +208,13 @@ def _grow_to_blocks(ranges: Ranges, held: Ranges, nbytes: int, allowance: int, b
 
 
 def _ceiling(ranges: Ranges, held: Ranges, nbytes: int) -> npt.NDArray[np.int64]:
-    """Return where the next held bytes begin behind each of `ranges`, or the file of `nbytes` bytes ends."""
+    """Return the address of the next held byte after each range, or `nbytes` if there is none."""
     ceilings: npt.NDArray[np.int64] = np.append(held[:, 0], nbytes)
     return ceilings[np.searchsorted(held[:, 0], ranges[:, 1], side="left")]
 
 
 def _split(ranges: Ranges, split_nbytes: int) -> Ranges:
-    """Return `ranges` with those larger than `split_nbytes` cut in pieces of that size and a rest."""
+    """Return `ranges`, with larger ones split into pieces of `split_nbytes` and a remainder."""
     counts = -(-(ranges[:, 1] - ranges[:, 0]) // split_nbytes)
     row = np.repeat(np.arange(len(ranges)), counts)
     address = ranges[row, 0] + _count_within(counts) * split_nbytes

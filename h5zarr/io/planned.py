@@ -1,4 +1,7 @@
-"""Files that answer requests: each round is planned, fetched at once, and cached in blocks. How is the transport's."""
+"""Sources that plan their requests. Each round is planned, fetched in parallel, and cached in blocks.
+
+A subclass implements the transport.
+"""
 
 from __future__ import annotations
 
@@ -15,31 +18,49 @@ import numpy as np
 from h5zarr.io.cache import BlockCache
 from h5zarr.io.failure import CLOSED, SHRUNK, Failure, ignores_ranges, or_source_error, source_error
 from h5zarr.io.log import RequestLog
-from h5zarr.io.pace import PaceMeter
+from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy, PaceMeter
 from h5zarr.io.plan import Ranges, plan_fetches, subtract_ranges, total_nbytes, unite_ranges
-from h5zarr.io.policy import ReadPolicy
-from h5zarr.io.read_ahead import ReadAhead
 from h5zarr.io.sharing import sharing
 from h5zarr.io.source import Identity
 from h5zarr.io.span import AmongData, Pages, Rounds, Span
 from h5zarr.io.steps import Hints, Partial
 
 
-class PlannedSource(ABC):
-    """A file of which whole rounds are planned. Not to be used by several threads at once.
+class ReadAhead:
+    """Counts the bytes of a source that were read ahead, and how many of them were used later."""
 
-    A transport says how ranges are fetched, and calls `_open` as soon as it knows how large the file is.
+    def __init__(self) -> None:
+        self.used_nbytes = 0
+        self.spent_nbytes = 0
+        self._wanted: Ranges = np.empty((0, 2), dtype=np.int64)
+
+    def note_wanted(self, wanted: Ranges, held: Ranges) -> None:
+        """Record that the bytes of `wanted` are needed. Both arguments are tidy."""
+        fresh = subtract_ranges(wanted, self._wanted)
+        if len(fresh):
+            self.used_nbytes += total_nbytes(fresh) - total_nbytes(subtract_ranges(fresh, held))
+            self._wanted = unite_ranges(np.concatenate((self._wanted, fresh)))
+
+    def credit(self, per_use: float) -> int:
+        """Return how many bytes may be read ahead, if each used byte pays for `per_use` bytes."""
+        return max(0, int(per_use * self.used_nbytes) - self.spent_nbytes)
+
+
+class PlannedSource(ABC):
+    """A file that is read in planned rounds. Not thread-safe.
+
+    A transport implements `_request`, and calls `_open` as soon as it knows the size of the file.
     """
 
     identity: Identity
 
-    def __init__(self, url: str, policy: ReadPolicy | None = None) -> None:
+    def __init__(self, url: str, network: NetworkPolicy = USUAL_NETWORK) -> None:
         self.url = url
         self.nbytes = 0
         self.log = RequestLog()
-        self._policy = policy or ReadPolicy()
+        self._network = network
         self._cache = BlockCache()
-        self._meter = PaceMeter(self._policy.latency_seconds, self._policy.bytes_per_second)
+        self._meter = PaceMeter(self._network.latency_seconds, self._network.bytes_per_second)
         self._ahead = ReadAhead()
         self._hints: Ranges = np.empty((0, 2), dtype=np.int64)
         self._among_data: Ranges = np.empty((0, 2), dtype=np.int64)
@@ -53,9 +74,9 @@ class PlannedSource(ABC):
 
     @abstractmethod
     def _request(self, spans: list[Span]) -> list[bytes]:
-        """Return the body of the answer for each span, which are sorted, and count them. Raises FetchError.
+        """Return the response body for each span, and count the requests. Raises FetchError.
 
-        The bodies may be shorter or longer than the spans.
+        The spans are sorted. Bodies may be shorter or longer than their spans.
         """
 
     def _open(self, identity: Identity) -> None:
@@ -65,7 +86,7 @@ class PlannedSource(ABC):
         sharing().join(self)
 
     def read_many(self, spans: Sequence[Span]) -> Sequence[memoryview]:
-        """Return one buffer for each span, in their order. One round, or none if every byte is cached."""
+        """Return one buffer per span, in the same order. This takes one round, or none if all bytes are cached."""
         whole = self._whole()
         if whole is not None:
             self._check_inside(spans)
@@ -84,18 +105,18 @@ class PlannedSource(ABC):
 
     @property
     def _cache_nbytes(self) -> int:
-        """What may be kept between rounds, of what all sources together may keep."""
-        return sharing().cache_nbytes(self._policy.cache_nbytes)
+        """How many bytes this source may keep between rounds: a share of the limit for all sources."""
+        return sharing().cache_nbytes(self._network.cache_nbytes)
 
     def _whole(self) -> memoryview | None:
-        """Return the whole file where one answer brought it, and it may stay: then there is nothing to plan.
+        """Return the whole file if a single response contained it and it may stay in the cache, else None.
 
-        Of files that are small that is so from the beginning, and planning took half as long as parsing them.
+        Small files are in memory from the start. Planning their rounds took half as long as parsing them.
         """
         return self._cache.only(self.nbytes) if self._opened and self.nbytes <= self._cache_nbytes else None
 
     def peek(self, spans: Sequence[Span]) -> Sequence[memoryview] | Partial | None:
-        """Return the buffers that are cached, None in the place of others; None for all where no buffer is."""
+        """Return the cached buffers, with None for spans that are not cached. Return None if no span is cached."""
         wanted = self._locate(spans)
         is_held = self._cache.holds(wanted)
         if is_held.all():
@@ -110,7 +131,7 @@ class PlannedSource(ABC):
         return buffers
 
     def take_hints(self, hints: Hints) -> None:
-        """Remember what will be wanted later; what is not in the file is nobody's."""
+        """Remember spans that will be needed later. Spans outside the file are ignored."""
         spans = [hint for hint in hints if isinstance(hint, Span)]
         for hint in hints if len(spans) < len(hints) else ():
             self._is_paged |= isinstance(hint, Pages)
@@ -120,27 +141,27 @@ class PlannedSource(ABC):
         self._hints = np.concatenate((self._hints, self._inside(spans)))
 
     def _inside(self, spans: Iterable[Span]) -> Ranges:
-        """Return those of `spans` that are inside the file, as ranges."""
+        """Return the spans that are inside the file, as ranges."""
         ends = [(span.address, span.end) for span in spans if 0 <= span.address <= span.end <= self.nbytes]
         return np.array(ends, dtype=np.int64).reshape(-1, 2)
 
     def _pass_link(self) -> None:
-        """Note an answer: whatever chain of rounds was announced has one link less."""
+        """Shorten the announced chain of rounds by one."""
         self._chain_count = max(0, self._chain_count - 1)
 
     @property
     def far(self) -> Self | None:
-        """This source, for which it is worth while to think before reading; nothing where all has been read."""
+        """This source if planning its reads is worthwhile, or None if the whole file is in memory."""
         return self if self._whole() is None else None
 
     def held(self) -> memoryview | None:
-        """Return the whole file, where the cache has all of it."""
+        """Return the whole file if all of it is cached, else None."""
         if self._cache.nbytes < self.nbytes or not self.nbytes:
             return None
         return self._cache.take(np.array([[0, self.nbytes]]))[0]
 
     def close(self) -> None:
-        """Forget what is cached. What was opened to read it belongs to the transport."""
+        """Clear the cache. Connections belong to the transport."""
         self._opened = False
         self._cache.clear()
         sharing().leave(self)
@@ -154,7 +175,7 @@ class PlannedSource(ABC):
         self.close()
 
     def _locate(self, spans: Sequence[Span]) -> Ranges:
-        """Return `spans` as ranges, all of which are inside the file."""
+        """Return `spans` as ranges. Raises SourceError if one of them is not inside the file."""
         if not self._opened:
             raise source_error(self.url, CLOSED)
         try:
@@ -163,7 +184,7 @@ class PlannedSource(ABC):
             columns = None
         if columns is not None:
             address, count = columns[:, 0], columns[:, 1]
-            # Compared with what is left, since the sum of the two may overflow.
+            # Compare with the remaining size, because the sum of the two may overflow.
             inside = (address >= 0) & (count >= 0) & (address <= self.nbytes) & (count <= self.nbytes - address)
             if inside.all():
                 return np.column_stack((address, address + count))
@@ -177,8 +198,8 @@ class PlannedSource(ABC):
                 raise source_error(self.url, SHRUNK, Span(address, count))
 
     def _plan(self, lacking: Ranges) -> Ranges:
-        """Return what to fetch for the ranges that are lacking, hints included where they are cheap."""
-        held, policy, pace = self._cache.ranges, self._policy, self._meter.pace
+        """Return the ranges to fetch for `lacking`, including hinted ranges if they are cheap."""
+        held, network, pace = self._cache.ranges, self._network, self._meter.pace
         asked = total_nbytes(lacking)
         hinted = subtract_ranges(unite_ranges(self._hints), held)
         if total_nbytes(hinted) <= pace.round_trip_nbytes:
@@ -186,10 +207,10 @@ class PlannedSource(ABC):
             self._hints = self._hints[:0]
             if self._is_paged:
                 self._among_data = np.concatenate((self._among_data, hinted))
-        credit = self._ahead.credit(policy.ahead_per_use)
-        # Whether a file has pages stands in its beginning.
+        credit = self._ahead.credit(network.ahead_per_use)
+        # The start of a file says whether it has pages. Until that is read, assume that it has.
         is_paged = self._is_paged or not self._begun
-        limits = replace(policy, cache_nbytes=self._cache_nbytes).limits(
+        limits = replace(network, cache_nbytes=self._cache_nbytes).round_limits(
             pace, asked, credit, chain_count=self._chain_count, is_paged=is_paged
         )
         lacking = subtract_ranges(unite_ranges(self._extend_first(lacking)), held)
@@ -198,18 +219,18 @@ class PlannedSource(ABC):
         return fetches
 
     def _extend_first(self, lacking: Ranges) -> Ranges:
-        """Return `lacking`, and with the first read also the beginning of the file."""
+        """Return `lacking`, plus the start of the file if nothing was read yet."""
         if self._begun:
             return lacking
-        return np.concatenate((lacking, np.array([[0, min(self.nbytes, self._policy.first_read_nbytes)]])))
+        return np.concatenate((lacking, np.array([[0, min(self.nbytes, self._network.first_read_nbytes)]])))
 
     def _fetch(self, fetches: Ranges) -> None:
-        """Put the bytes of `fetches` into the cache."""
+        """Fetch ranges into the cache."""
         spans = [Span(address, end - address) for address, end in fetches.tolist()]
         self.log.rounds += 1
         started = time.perf_counter()
         with sharing().under_way.reserve(total_nbytes(fetches)):
-            bodies = or_source_error(self.url, self._policy.timeout_seconds, lambda: self._request(spans))
+            bodies = or_source_error(self.url, self._network.timeout_seconds, lambda: self._request(spans))
         seconds = time.perf_counter() - started - self._meter.pace.latency_seconds
         self._meter.note_bytes(sum(map(len, bodies)), seconds)
         for span, body in zip(spans, bodies, strict=True):
@@ -218,10 +239,10 @@ class PlannedSource(ABC):
         self._cache.add(fetches, bodies)
 
     def _accept_whole_file(self, span: Span, body: bytes) -> None:
-        """Put the whole file into the cache, if that is what a server that ignores ranges answered."""
+        """Cache the whole file if a server that ignores ranges has sent it, else raise SourceError."""
         if len(body) != self.nbytes:
             failure = Failure(
-                f"the answer has {len(body)} bytes instead of {span.nbytes}",
+                f"the response has {len(body)} bytes instead of {span.nbytes}",
                 "The file may have changed while it was read; try again, or compare its size with the original.",
             )
             raise source_error(self.url, failure, span)

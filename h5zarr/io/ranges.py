@@ -1,65 +1,67 @@
-"""Files whose chunks are read at any place, by any number of threads and processes: the way to the bulk data.
+"""Random access to the bytes of chunks, for any number of threads and processes.
 
-`Source` reads the metadata of one file once, in rounds; here nothing is kept, and answers are handed on as they arrive.
+A `Source` reads the metadata of one file once, in rounds. Readers in this module cache nothing, and deliver responses
+as they arrive.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.io.fetch_policy import FetchPolicy
-from h5zarr.io.quoting import find_one_path
+from h5zarr.io.access import USUAL_ACCESS, Access
+from h5zarr.io.failure import SHRUNK, source_error
+from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 
 Column: TypeAlias = npt.NDArray[np.int64]
 Deliver: TypeAlias = Callable[[Sequence[int], Sequence[memoryview]], None]
-"""Takes the numbers of some spans, and their bytes. It is called by several threads at once."""
+"""Receives the numbers of some spans and their bytes. Several threads may call it at the same time."""
 
 
 class RangeReader(Protocol):
-    """A file that is read at any place. It opens itself when it is needed, and again in another process."""
+    """A file with random access. It is opened on first use, and opened again in another process."""
 
     @property
     def url(self) -> str: ...
 
     @property
     def is_near(self) -> bool:
-        """Whether reading takes no time worth mentioning, so that there is no use in waiting for more to read."""
+        """Whether reading is so fast that it is not worth waiting to combine requests."""
         ...
 
     @property
     def nbytes(self) -> int:
-        """The size of the file; asking may take a request."""
+        """The size of the file. This may take a request."""
         ...
 
     def read(self, address: Column, nbytes: Column, deliver: Deliver, *, is_light: bool = False) -> None:
-        """Hand the bytes of every span to `deliver`, each exactly once, as they come; return when all are there.
+        """Pass the bytes of every span to `deliver`, exactly once, as they arrive. Return when all have arrived.
 
-        `is_light` says that `deliver` has so little to do that more threads would only be in each other's way.
+        `is_light` means that `deliver` does so little work that more threads would only slow each other down.
 
-        Raises SourceError if any of the bytes cannot be had, SourceChanged if the file is not the one that was
-        recorded, and whatever `deliver` raises.
+        Raises SourceError if any of the bytes cannot be read, SourceChanged if the file has changed since it was
+        recorded, and any exception that `deliver` raises.
         """
         ...
 
     def read_whole(self) -> bytes:
-        """Return all of the file, with one request, whether or not its size is known."""
+        """Return the whole file with one request, whether or not its size is known."""
         ...
 
     def read_into(self, span: Span, out: memoryview) -> bool:
-        """Read a span straight to where it belongs; False where that is no gain, and nothing was done."""
+        """Read a span directly into `out`. Return False, without reading, if that is not faster."""
         ...
 
     def close(self) -> None:
-        """Let go of the file and of connections to it. What is read afterwards opens it again."""
+        """Close the file and its connections. Later reads open it again."""
         ...
 
 
@@ -71,48 +73,78 @@ def read_one(reader: RangeReader, span: Span) -> memoryview:
     return found[0]
 
 
+class HeldRanges:
+    """A file that is completely in memory. Scans read small files whole."""
+
+    is_near = True
+
+    def __init__(self, url: str, content: memoryview) -> None:
+        self.url = str(Location.parse(url))
+        self._content = content
+
+    @property
+    def nbytes(self) -> int:
+        return len(self._content)
+
+    def read(self, address: Column, nbytes: Column, deliver: Deliver, *, is_light: bool = False) -> None:
+        spans = list(map(Span, address.tolist(), nbytes.tolist()))
+        for span in spans:
+            if not 0 <= span.address <= span.end <= len(self._content):
+                raise source_error(self.url, SHRUNK, span)
+        deliver(range(len(spans)), [self._content[span.address : span.end] for span in spans])
+
+    def read_whole(self) -> bytes:
+        return bytes(self._content)
+
+    def read_into(self, span: Span, out: memoryview) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
 _readers: WeakValueDictionary[Any, RangeReader] = WeakValueDictionary()
 _lock = threading.Lock()
 
 
-def open_ranges(
-    url: str,
-    storage_options: Mapping[str, Any] | None = None,
-    policy: FetchPolicy | None = None,
-    expected: Identity | None = None,
-) -> RangeReader:
-    """Return the reader of a file, the same for all that ask in the same way: so they share connections.
+def open_ranges(place: str | Location, access: Access = USUAL_ACCESS, expected: Identity | None = None) -> RangeReader:
+    """Return the reader of a file. Calls with the same arguments return the same reader, to share connections.
 
-    Nothing is opened yet. `expected` is what the file must be; None is anything.
+    Nothing is opened yet. `expected` is the identity that the file must have; None accepts any.
     """
-    options, policy = dict(storage_options or {}), policy or FetchPolicy()
-    path = find_one_path(url)
+    location = Location.parse(place)
+    options = access.options_for(location)
+    path = location.find_path()
     if path is not None:
         path = os.path.abspath(path)
-    # A map stays that of the file that was there when it was made: who asks for the one that replaced it needs another.
-    key = (path or url, repr(sorted(options.items())), policy, expected, None if path is None else _state(path))
+    # A memory map keeps showing the file it was made from. If the file was replaced, a new reader is needed.
+    key = (
+        path or location.text,
+        repr(sorted(options.items())),
+        access.network,
+        expected,
+        None if path is None else _state(path),
+    )
     with _lock:
         reader = _readers.get(key)
         if reader is None:
-            reader = _make_reader(url, path, options, policy, expected)
+            reader = _make_reader(location, path, access, expected)
             _readers[key] = reader
         return reader
 
 
-def _make_reader(
-    url: str, path: str | None, options: dict[str, Any], policy: FetchPolicy, expected: Identity | None
-) -> RangeReader:
+def _make_reader(location: Location, path: str | None, access: Access, expected: Identity | None) -> RangeReader:
     if path is not None:
         from h5zarr.io.local_ranges import LocalRanges
 
         return LocalRanges(path, expected)
     from h5zarr.io.remote_ranges import RemoteRanges
 
-    return RemoteRanges(url, options, policy, expected)
+    return RemoteRanges(location, access, expected)
 
 
 def _state(path: str) -> tuple[int, ...] | None:
-    """Return what tells a local file from one that was there before; None where there is none."""
+    """Return a value that differs if a local file was replaced, or None if there is no file."""
     try:
         status = os.stat(path)
     except (OSError, ValueError):
@@ -121,7 +153,7 @@ def _state(path: str) -> tuple[int, ...] | None:
 
 
 def _forget() -> None:
-    """A child process shares no connection with its parent."""
+    """Drop all readers: a child process must not share connections with its parent."""
     global _lock
     _lock = threading.Lock()
     _readers.clear()

@@ -12,23 +12,20 @@ from typing import Any, NamedTuple, TypeVar
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
-from h5zarr.io.answers import Answer, states_identity
-from h5zarr.io.condition import Condition, find_condition
+from h5zarr.io.access import Access
+from h5zarr.io.answers import Answer, Condition, find_condition, interpret_identity, states_identity
 from h5zarr.io.failure import NO_SIZE, SHRUNK, FetchError, ShortBody, describe_failure, or_source_error, source_error
-from h5zarr.io.fetch import Watch, fetch, fetch_one_by_one
-from h5zarr.io.fetch_policy import MIB, FetchPolicy
+from h5zarr.io.fetch import Watch, fetch, fetch_one_by_one, fetch_whole
 from h5zarr.io.filesystems import find_filesystem
+from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
-from h5zarr.io.quoting import settle_url
+from h5zarr.io.network import MIB
+from h5zarr.io.plan import Request, plan_requests
 from h5zarr.io.ranges import Column, Deliver
-from h5zarr.io.remote import interpret_identity
-from h5zarr.io.request_plan import Request, plan_requests
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.threads import decoding_threads
-from h5zarr.io.url import display_url
-from h5zarr.io.verify import check_unchanged, source_changed
-from h5zarr.io.whole import fetch_whole
+from h5zarr.io.unchanged import check_unchanged, source_changed
 
 # What may be under way at once, and in memory until it is decoded; but at least some requests. All that is asked for at
 # once arrives at once, and then nothing is under way until the next answers come: of requests of 4 MiB, 8 under way
@@ -56,14 +53,12 @@ class RemoteRanges:
 
     is_near = False
 
-    def __init__(
-        self, url: str, storage_options: Mapping[str, Any], policy: FetchPolicy, expected: Identity | None
-    ) -> None:
-        self.url = display_url(url)
+    def __init__(self, location: Location, access: Access, expected: Identity | None) -> None:
+        self.url = str(location)
         self.log = RequestLog()
-        self._url = settle_url(url)
-        self._options = storage_options
-        self._policy = policy
+        self._url = location.for_fsspec()
+        self._options = access.options_for(location)
+        self._network = access.network
         self._expected = expected
         self._lock = threading.Lock()
         self._opened: _Opened | None = None
@@ -74,7 +69,7 @@ class RemoteRanges:
     def read(self, address: Column, nbytes: Column, deliver: Deliver, *, is_light: bool = False) -> None:
         if self._expected is not None:
             self._check_inside(Span(0, int((address + nbytes).max(initial=0))), self._expected.nbytes)
-        plan = plan_requests(address, nbytes, self._policy)
+        plan = plan_requests(address, nbytes, self._network)
         handing = _Handing(address, nbytes, deliver)
         if empty := [number for number, count in enumerate(nbytes.tolist()) if count == 0]:
             deliver(empty, [memoryview(b"")] * len(empty))
@@ -84,18 +79,18 @@ class RemoteRanges:
         try:
             return (self._run if opened.asynchronous else self._read_in_turn)(opened, plan, handing)
         except FetchError as failed:  # and nothing else: what `deliver` raises is passed on
-            failure, span = describe_failure(failed.error, self._policy.timeout_seconds), failed.span
+            failure, span = describe_failure(failed.error, self._network.timeout_seconds), failed.span
         raise source_error(self.url, failure, span)
 
     def read_whole(self) -> bytes:
         opened = self._open()
-        return self._told(lambda: fetch_whole(opened.filesystem, opened.path, self._policy, self.log))
+        return self._told(lambda: fetch_whole(opened.filesystem, opened.path, self._network, self.log))
 
     def read_into(self, span: Span, out: memoryview) -> bool:
         return False
 
     def close(self) -> None:
-        """Let go of the file system, which closes its connections when nobody has it any more."""
+        """Release the file system. It closes its connections when its last user releases it."""
         with self._lock:
             self._opened = None
 
@@ -111,7 +106,7 @@ class RemoteRanges:
 
     def _told(self, act: Callable[[], T]) -> T:
         """Return what `act` returns; what it raises becomes a SourceError."""
-        return or_source_error(self.url, self._policy.timeout_seconds, act)
+        return or_source_error(self.url, self._network.timeout_seconds, act)
 
     @property
     def nbytes(self) -> int:
@@ -141,7 +136,7 @@ class RemoteRanges:
     async def _read_at_once(self, opened: _Opened, plan: list[Request], handing: _Handing) -> None:
         """Read by as many workers as are useful; the first failure ends them all."""
         largest = max(request.span.nbytes for request in plan)
-        count = min(self._policy.concurrency, len(plan), max(_LEAST_WORKERS, _UNDER_WAY_NBYTES // largest))
+        count = min(self._network.chunk_concurrency, len(plan), max(_LEAST_WORKERS, _UNDER_WAY_NBYTES // largest))
         remaining = iter(plan)
         tasks = [asyncio.create_task(self._work(opened, remaining, handing)) for _ in range(count)]
         if not states_identity(opened.filesystem):
@@ -167,15 +162,15 @@ class RemoteRanges:
 
     async def _fetch(self, opened: _Opened, span: Span) -> memoryview:
         """Return the bytes of `span`; what is much larger than a request comes in pieces, at the same time."""
-        step = self._policy.request_nbytes
+        step = self._network.chunk_request_nbytes
         if span.nbytes < 2 * step:
             return await self._fetch_piece(opened, span)
         if self._expected is None and span.nbytes > _UNDER_WAY_NBYTES:
-            # Before so much memory is taken: nobody vouches for what the references say.
+            # Before memory is allocated: the sizes in references are untrusted.
             self._check_inside(span, await self._ask_nbytes(opened))
         pieces = [Span(at, min(step, span.end - at)) for at in range(span.address, span.end, step)]
         whole = memoryview(bytearray(span.nbytes))
-        limit = asyncio.Semaphore(self._policy.concurrency)
+        limit = asyncio.Semaphore(self._network.chunk_concurrency)
 
         async def bring(piece: Span) -> None:
             async with limit:
@@ -203,7 +198,7 @@ class RemoteRanges:
 
     async def _fetch_piece(self, opened: _Opened, span: Span) -> memoryview:
         watch = Watch(self._look, opened.condition, self._changed)
-        body = await fetch(opened.filesystem, opened.path, span, self._policy, self.log, watch)
+        body = await fetch(opened.filesystem, opened.path, span, self._network, self.log, watch)
         return self._cut(memoryview(body), span)
 
     def _cut(self, body: memoryview, span: Span) -> memoryview:
@@ -224,11 +219,11 @@ class RemoteRanges:
         """Return what the file system says of the file."""
         self.log.infos += 1
         try:
-            async with asyncio.timeout(self._policy.timeout_seconds):
+            async with asyncio.timeout(self._network.timeout_seconds):
                 stated: Mapping[str, Any] = await opened.filesystem._info(opened.path)
                 return stated
         except Exception as error:
-            failure = describe_failure(error, self._policy.timeout_seconds)
+            failure = describe_failure(error, self._network.timeout_seconds)
         raise source_error(self.url, failure)
 
     def _look(self, answer: Answer) -> None:

@@ -1,16 +1,16 @@
-"""A source: a file, near or far, that is read many ranges at a time."""
+"""A source: a local or remote file that is read many ranges at a time."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
+from h5zarr.io.access import USUAL_ACCESS, Access
+from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
-from h5zarr.io.policy import ReadPolicy
-from h5zarr.io.quoting import find_one_path
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Far
 
@@ -74,23 +74,19 @@ Opener: TypeAlias = Callable[[str], Source]
 """Opens the file at a URL. Raises SourceError if there is no such file."""
 
 
-def open_source(
-    url: str | os.PathLike[str],
-    storage_options: Mapping[str, Any] | None = None,
-    policy: ReadPolicy | None = None,
-) -> Source:
-    """Return the source at `url`: a path, a file:// URL, or any URL or chain of URLs that fsspec opens.
+def open_source(place: str | os.PathLike[str] | Location, access: Access = USUAL_ACCESS) -> Source:
+    """Return the source at `place`: a path, a file:// URL, or any URL or chain of URLs that fsspec opens.
 
-    `storage_options` go to fsspec as they are; neither they nor `policy` concern local files. Raises SourceError if
-    there is no such file, or if it does not tell its size.
+    Storage options and network policy do not matter for local files. Raises SourceError if there is no such file, or
+    if its size is unknown.
     """
-    text = os.fspath(url)
-    path = find_one_path(text)
+    location = Location.parse(place)
+    path = location.find_path()
     if path is not None:
         from h5zarr.io.local import LocalSource
 
-        return LocalSource(path, url=text)
+        return LocalSource(path, url=location.text)
     # Not at the top: fsspec and asyncio take longer to import than a small local file takes to read.
     from h5zarr.io.remote import RemoteSource
 
-    return RemoteSource(text, storage_options, policy)
+    return RemoteSource(location, access)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import chain
 from typing import Any, Protocol, TypeAlias, TypeVar, cast
 
-from h5zarr.errors import H5ZarrError
+from h5zarr.errors import SURPRISES, H5ZarrError, surprised
 from h5zarr.io.column import SpanColumn
 from h5zarr.io.span import AmongData, Pages, Rounds, Span
 from h5zarr.limits import Limits
@@ -265,3 +265,15 @@ class Crew:
                     self._waiting.append((step, done, wanted))
         finally:
             self._advancing = False
+
+
+def guarded(step: Step[T]) -> Step[T]:
+    """Return the result of `step`. Unexpected exceptions from Python or numpy become `MalformedFile`.
+
+    Parsers check what they read, and tests with thousands of damaged files show that this suffices. If a check is
+    missing, the file should lose one object, not all of them.
+    """
+    try:
+        return (yield from step)
+    except SURPRISES as error:
+        raise surprised(error) from error

@@ -1,19 +1,22 @@
-"""A place in a header, which moves on as fields are taken."""
+"""A position in a header that advances as fields are read."""
 
 from __future__ import annotations
 
 
 class HeaderCut(Exception):
-    """The header goes on behind what was read: at least up to byte `needed`. Never leaves this room."""
+    """The header continues beyond the bytes that were read, at least up to byte `needed`.
+
+    Caught inside this package.
+    """
 
     def __init__(self, needed: int) -> None:
         self.needed = needed
 
 
 class Cursor:
-    """Takes big-endian fields from the beginning of a file, one after the other; never past what was read.
+    """Reads big-endian fields from the beginning of a file, never past the available bytes.
 
-    `wide` is True for CDF-5, where counts, lengths and numbers of dimensions take eight bytes instead of four.
+    `wide` is True for CDF-5, where counts, lengths and dimension IDs take eight bytes instead of four.
     """
 
     __slots__ = ("_content", "position", "wide")
@@ -31,7 +34,10 @@ class Cursor:
         return self._content[start : self.position]
 
     def take_padded(self, nbytes: int) -> memoryview:
-        """Return the next `nbytes` bytes, and pass over padding to four, whatever it holds: netCDF-C does not look."""
+        """Return the next `nbytes` bytes and skip padding to four bytes.
+
+        Like netCDF-C, it ignores the padding's content.
+        """
         return self.take(nbytes + -nbytes % 4)[:nbytes]
 
     def u32(self) -> int:
@@ -41,5 +47,5 @@ class Cursor:
         return int.from_bytes(self.take(8), "big")
 
     def count(self) -> int:
-        """Return a count, length or number: NON_NEG of the specification, read without sign as netCDF-C does."""
+        """Return a count, length or ID: NON_NEG in the specification. It is read as unsigned, as netCDF-C does."""
         return int.from_bytes(self.take(8 if self.wide else 4), "big")

@@ -2,8 +2,8 @@
 
     header = magic numrecs dim_list gatt_list var_list
 
-How long it is, it does not say. So its beginning is read, and more of it if that was not all: as much as the part that
-was understood lets expect, and never more than up to where the values of a variable begin.
+The header does not state its own size. So the parser reads the beginning of the file, and more if the header continues.
+It estimates the remaining size from the part decoded so far, and never reads beyond the first byte of variable data.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import numpy as np
 from h5zarr.errors import MalformedFile, Problem
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
-from h5zarr.netcdf3.cursor import Cursor, HeaderCut
-from h5zarr.netcdf3.model import (
+from h5zarr.netcdf3.classic_file import (
     ClassicAttribute,
     ClassicDimension,
     ClassicVariable,
@@ -25,23 +24,24 @@ from h5zarr.netcdf3.model import (
     decode_text,
     native,
 )
-from h5zarr.netcdf3.types import NcType
+from h5zarr.netcdf3.cursor import Cursor, HeaderCut
+from h5zarr.netcdf3.nc_types import NcType
 
 VERSIONS = {1: "CDF-1", 2: "CDF-2, 64-bit offset", 5: "CDF-5, 64-bit data"}
 _MAGIC = b"CDF"
 _DIMENSIONS, _VARIABLES, _ATTRIBUTES = 10, 11, 12
 _LEAST_READ_NBYTES = 64 << 10
 _GREATEST = (1 << 63) - 1
-_MOST_NAMED = 20  # attributes of one file that are told to be left out
+_MOST_NAMED = 20  # attributes per file whose omission is reported
 
 
 def is_classic(beginning: bytes) -> bool:
-    """True for the first bytes of a netCDF classic file of a version that is known."""
+    """Return whether a file with these first bytes is a netCDF classic file of a known version."""
     return len(beginning) >= 4 and beginning[:3] == _MAGIC and beginning[3] in VERSIONS
 
 
 def read_header(nbytes: int, beginning: bytes = b"") -> Step[Header]:
-    """Return the header of a file of `nbytes` bytes, of which `beginning` has been read already."""
+    """Return the header of a file of `nbytes` bytes. `beginning` holds the bytes that have already been read."""
     content = beginning
     while True:
         decoding = _Decoding(memoryview(content), nbytes)
@@ -49,7 +49,7 @@ def read_header(nbytes: int, beginning: bytes = b"") -> Step[Header]:
             return decoding.decode()
         except HeaderCut as cut:
             if cut.needed > nbytes:
-                what = f"the file ends inside its header, which takes at least {cut.needed} bytes"
+                what = f"the file ends inside its header, which needs at least {cut.needed} bytes"
                 raise MalformedFile(what, at=nbytes) from None
             wanted = max(cut.needed, decoding.expected_nbytes())
         (more,) = yield [Span(len(content), min(nbytes, wanted) - len(content))]
@@ -57,7 +57,7 @@ def read_header(nbytes: int, beginning: bytes = b"") -> Step[Header]:
 
 
 class _Decoding:
-    """A header being taken apart. What it has seen so far tells how long the header will be."""
+    """Decodes a header. The part decoded so far serves to estimate the size of the whole."""
 
     def __init__(self, content: memoryview, nbytes: int) -> None:
         self._cursor = Cursor(content)
@@ -69,12 +69,12 @@ class _Decoding:
         self._problems: list[Problem] = []
 
     def expected_nbytes(self) -> int:
-        """Return how much to read next: at least twice as much, and more where a list has many elements left."""
+        """Return how many bytes to read in total: at least twice as many as so far, or more for a long list."""
         guess = max(2 * self._read_nbytes, _LEAST_READ_NBYTES)
         if self._done_count:
             each = (self._done_end - self._list_start) / self._done_count
             guess = max(guess, self._list_start + int(1.25 * each * self._list_count))
-        # Values begin behind the header; but the first variable may be a record variable, whose values are far away.
+        # Data starts after the header. The first variable may be a record variable, whose data can start much later.
         return min(guess, self._first_begin) if self._first_begin > self._read_nbytes else guess
 
     def decode(self) -> Header:
@@ -99,7 +99,7 @@ class _Decoding:
         )
 
     def _list(self, tag: int, what: str, least_fields: int) -> Sequence[int]:
-        """Return the numbers of the elements of a list, each of which takes at least as many fields of four bytes."""
+        """Return the indexes of a list's elements. Each element takes at least `least_fields` fields of four bytes."""
         cursor, at = self._cursor, self._cursor.position
         found = cursor.u32()
         count = cursor.count()
@@ -116,13 +116,13 @@ class _Decoding:
         self._done_end = self._cursor.position
 
     def _name(self) -> str:
-        """Return a name, in normal form C: so netCDF-C stores names, and so it looks them up. A null ends it there."""
+        """Return a name in Unicode normal form C, in which netCDF-C stores and looks up names. A NUL ends the name."""
         at = self._cursor.position
         stored = bytes(self._cursor.take_padded(self._bounded(self._cursor.count(), at)))
         return normalize("NFC", decode_text(stored.partition(b"\0")[0]))
 
     def _bounded(self, nbytes: int, at: int) -> int:
-        """Return a length that fits the file; what says more than the file has is broken, not cut."""
+        """Return `nbytes`. Raises MalformedFile if it exceeds the rest of the file: that is damage, not truncation."""
         if nbytes > self._nbytes - self._cursor.position:
             raise MalformedFile(f"a name or value of {nbytes} bytes is longer than the rest of the file", at=at)
         return nbytes
@@ -141,7 +141,11 @@ class _Decoding:
             at = self._cursor.position
             attribute = self._attribute()
             if not attribute.name or attribute.name in found:
-                self._note(f"{owner}@{attribute.name}", "this name occurs twice, or is empty; it is left out", at)
+                self._note(
+                    f"{owner}@{attribute.name}",
+                    "the attribute name is empty or occurs twice; the attribute is left out",
+                    at,
+                )
             else:
                 found[attribute.name] = attribute
         return found
@@ -171,10 +175,10 @@ class _Decoding:
         at = cursor.position
         rank = cursor.count()
         if rank * 4 > self._nbytes - cursor.position:
-            raise MalformedFile(f"variable {name!r} has {rank} dimensions, more than the file has room for", at=at)
+            raise MalformedFile(f"variable {name!r} has {rank} dimensions, more than fit into the file", at=at)
         ids = tuple(cursor.count() for _ in range(rank))
         if any(number >= len(dimensions) for number in ids):
-            what = f"variable {name!r} has dimension {max(ids)}, and the file has {len(dimensions)}"
+            what = f"variable {name!r} uses dimension {max(ids)}, but the file has only {len(dimensions)}"
             raise MalformedFile(what, at=at)
         lengths = [dimensions[number].length for number in ids]
         attributes = self._attributes(f"/{name}")

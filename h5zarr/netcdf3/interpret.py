@@ -1,4 +1,4 @@
-"""From the header of a classic file to a `Tree`: one group, whose variables lie in the file as they are."""
+"""Interpret a classic file as a `Tree` with one group. Variables refer to their bytes in the file."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile, Problem
-from h5zarr.netcdf3.model import Attributes, ClassicFile, ClassicVariable
-from h5zarr.netcdf3.types import NcType
+from h5zarr.netcdf3.classic_file import Attributes, ClassicFile, ClassicVariable
+from h5zarr.netcdf3.nc_types import NcType
 from h5zarr.tree import AttributeValue, HeldBytes, Storage, StoredRun, Tree, TreeGroup, Variable, refuse_name
 
 _FILL_VALUE = "_FillValue"
@@ -17,10 +17,10 @@ _TINY_RECORD_NBYTES = 1024
 
 
 def interpret_classic(file: ClassicFile, url: str) -> Tree:
-    """Return the tree of a file that references call `url`.
+    """Return the tree of a file. References will use `url` for it.
 
-    A variable that cannot be where it claims to be is left out. Of one that is cut off, what there is is shown, and
-    the rest reads as fill. Both are named among the problems.
+    Variables whose stated location is impossible are left out. If a variable is truncated, its missing values read as
+    the fill value. Both cases are listed in `problems`.
     """
     root = TreeGroup(
         attributes=_attributes(file.header.attributes),
@@ -44,7 +44,7 @@ def interpret_classic(file: ClassicFile, url: str) -> Tree:
 
 
 def interpret_variable(file: ClassicFile, variable: ClassicVariable) -> Variable:
-    """Return a variable with the place of its values."""
+    """Return a variable with the location of its values."""
     return Variable(
         dtype=variable.type.dtype,
         shape=file.shape(variable),
@@ -56,7 +56,7 @@ def interpret_variable(file: ClassicFile, variable: ClassicVariable) -> Variable
 
 
 def find_fill(variable: ClassicVariable) -> npt.NDArray[Any]:
-    """Return one element: `_FillValue` where it is one, of the variable's type; else netCDF's default."""
+    """Return one element: a valid scalar `_FillValue` of the variable's type, or netCDF's default."""
     stated = variable.attributes.get(_FILL_VALUE)
     if stated is not None and stated.type is variable.type and stated.values.size == 1:
         return np.asarray(stated.values[0], variable.type.dtype)
@@ -64,7 +64,7 @@ def find_fill(variable: ClassicVariable) -> npt.NDArray[Any]:
 
 
 def missing_nbytes(file: ClassicFile, variable: ClassicVariable) -> int:
-    """Return how many bytes of a variable's values lie behind the end of the file."""
+    """Return how many bytes of a variable's values lie beyond the end of the file."""
     if not variable.is_record:
         return max(0, variable.slab_nbytes - max(0, file.nbytes - variable.begin))
     whole, partial = present_records(file, variable)
@@ -72,7 +72,7 @@ def missing_nbytes(file: ClassicFile, variable: ClassicVariable) -> int:
 
 
 def present_records(file: ClassicFile, variable: ClassicVariable) -> tuple[int, int]:
-    """Return how many records of a variable are there, and how many bytes of the next, which the file's end cuts."""
+    """Return how many complete records of a variable the file holds, and how many bytes of the next, truncated one."""
     room = file.nbytes - variable.begin
     if room <= 0 or not variable.slab_nbytes:
         return (0, 0) if variable.slab_nbytes else (file.record_count, 0)
@@ -84,7 +84,8 @@ def present_records(file: ClassicFile, variable: ClassicVariable) -> tuple[int, 
 def _storage(file: ClassicFile, variable: ClassicVariable) -> Storage:
     if 0 in file.shape(variable):
         return HeldBytes(b"")
-    is_alone = file.record_nbytes == variable.slab_nbytes  # of several, each adds to the size of a record
+    # With several record variables, each adds to the size of a record.
+    is_alone = file.record_nbytes == variable.slab_nbytes
     is_run = not variable.is_record or (is_alone and variable.slab_nbytes < _TINY_RECORD_NBYTES)
     return StoredRun(
         shape=file.shape(variable),
@@ -95,7 +96,7 @@ def _storage(file: ClassicFile, variable: ClassicVariable) -> Storage:
 
 
 def _lengths(file: ClassicFile) -> dict[str, int]:
-    """Return the length of each dimension; of two with one name, that of the first."""
+    """Return the length of each dimension. If a name occurs twice, the first dimension counts."""
     found: dict[str, int] = {}
     for dimension in file.header.dimensions:
         found.setdefault(dimension.name, file.length(dimension))
@@ -109,12 +110,12 @@ def _refusal(file: ClassicFile, number: int, lengths: dict[str, int]) -> str | N
         if not dimension.name:
             return "one of its dimensions has no name"
         if file.length(dimension) != lengths[dimension.name]:
-            return f"two dimensions of different lengths have the name {dimension.name!r}"
+            return f"two dimensions of different lengths are called {dimension.name!r}"
     return None
 
 
 def _twice(path: str, nodes: dict[str, TreeGroup | Variable]) -> str | None:
-    return "two variables have this name; the second is left out" if path in nodes else None
+    return "two variables have this name; the second one is left out" if path in nodes else None
 
 
 def _cut_off(file: ClassicFile, variable: ClassicVariable, path: str) -> list[Problem]:
@@ -123,10 +124,10 @@ def _cut_off(file: ClassicFile, variable: ClassicVariable, path: str) -> list[Pr
         return []
     if variable.is_record:
         records = file.record_count - present_records(file, variable)[0]
-        what = f"{records:,} of {file.record_count:,} records are not all there, {missing:,} bytes are missing"
+        what = f"{records:,} of {file.record_count:,} records are incomplete, {missing:,} bytes are missing"
     else:
         what = f"{missing:,} of {variable.slab_nbytes:,} bytes are missing"
-    error = MalformedFile(f"the file is truncated: {what}, and read as the fill value", at=file.nbytes)
+    error = MalformedFile(f"the file is truncated: {what} and read as the fill value", at=file.nbytes)
     return [Problem.from_error(path, error)]
 
 

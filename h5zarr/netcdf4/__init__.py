@@ -1,1 +1,1 @@
-"""What an HDF5 file means to netCDF: which variables it has, what their dimensions are called, and what they hold."""
+"""Interpret an HDF5 file as netCDF: its variables, the names of their dimensions, and their values."""

@@ -1,4 +1,4 @@
-"""The values of a virtual dataset, put together from its sources: for those that no reference can show."""
+"""Assemble the values of virtual datasets that references cannot represent."""
 
 from __future__ import annotations
 
@@ -20,37 +20,38 @@ from h5zarr.hdf5.model import (
     H5File,
     VirtualLayout,
 )
-from h5zarr.netcdf4.elements import TEXT, ElementForm, interpret_element
+from h5zarr.netcdf4.dataset_storage import convert
+from h5zarr.netcdf4.element_forms import TEXT, ElementForm, interpret_element
 from h5zarr.netcdf4.elsewhere import Elsewhere
 from h5zarr.netcdf4.external import find_pieces, read_external
-from h5zarr.netcdf4.fill import interpret_fill
-from h5zarr.netcdf4.mappings import MOST_LEVELS, Mappings, Part, resolve_mappings
-from h5zarr.netcdf4.storage import convert
+from h5zarr.netcdf4.fill_values import interpret_fill
+from h5zarr.netcdf4.mappings import MOST_LEVELS, MappedPart, Mappings, resolve_mappings
 
-_MOST_NBYTES = 512 << 20  # of the sources, for one virtual dataset: a small selection may lie far apart
+# Bytes read from the sources of one virtual dataset; a small selection may be spread over large sources.
+_MOST_NBYTES = 512 << 20
 _Corner = tuple[int, ...]
 
 
 def check_convertible(mappings: Mappings, dataset: Dataset) -> None:
-    """Raise where the values cannot be put together, or only by reading far too much."""
+    """Raise Unsupported if the values cannot be assembled, or only by reading too much."""
     needed = 0
     for part in mappings.parts:
         _check_types(part.dataset.datatype, dataset.datatype)
         trimmed, _ = trim(part.dataset, part.source.lower, part.source.upper)
         needed += trimmed.dataspace.count * trimmed.datatype.nbytes
     if needed > _MOST_NBYTES:
-        raise Unsupported(f"its parts do not fit chunks, and {needed} bytes would have to be read to put them together")
+        raise Unsupported(f"its parts do not match whole chunks, and assembling them would read {needed} bytes")
 
 
 def assemble(mappings: Mappings, file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> npt.NDArray[Any]:
-    """Return all values of a virtual dataset, as readers should see them."""
+    """Return all values of a virtual dataset, in the form that readers see."""
     form = interpret_element(dataset.datatype)
     whole = _Assembling(elsewhere).all(mappings, dataset, form)
     return convert(whole, form, file) if form.dtype == TEXT else whole
 
 
 class _Assembling:
-    """Virtual datasets that are being put together: each once, however many others show it."""
+    """Assembles virtual datasets. Each is assembled only once, even if several others use it."""
 
     def __init__(self, elsewhere: Elsewhere) -> None:
         self._elsewhere = elsewhere
@@ -58,7 +59,7 @@ class _Assembling:
         self._levels = MOST_LEVELS
 
     def all(self, mappings: Mappings, dataset: Dataset, form: ElementForm) -> npt.NDArray[Any]:
-        """Return all values; text is still bytes."""
+        """Return all values. Text is still encoded as bytes."""
         fill: Any = b"" if form.dtype == TEXT else interpret_fill(dataset, form)
         whole = np.full(mappings.shape + form.shape, np.zeros((), form.dtype)[()] if fill is None else fill, form.dtype)
         for part in mappings.parts:
@@ -67,15 +68,15 @@ class _Assembling:
                 part.virtual.put(_converted(part.source.take(values, corner), form.dtype), whole)
         return whole
 
-    def _read(self, part: Part) -> tuple[npt.NDArray[Any], _Corner]:
-        """Return the values around what a part shows, and where in the source they begin."""
+    def _read(self, part: MappedPart) -> tuple[npt.NDArray[Any], _Corner]:
+        """Return values that include those of a part, and the position in the source at which they start."""
         form = interpret_element(part.dataset.datatype)
         origin = (0,) * len(part.source_shape)
         if isinstance(part.dataset.layout, VirtualLayout):
             return self._virtual(part, form), origin
         if isinstance(part.dataset.layout, ExternalLayout):
             if form.dtype == TEXT:
-                raise Unsupported("text of variable length or references in a raw file")
+                raise Unsupported("variable-length text or references in a raw file cannot be read")
             pieces = find_pieces(part.file, part.dataset, self._elsewhere)
             return read_external(part.dataset, form, pieces, self._elsewhere), origin
         dataset, corner = trim(part.dataset, part.source.lower, part.source.upper)
@@ -83,10 +84,10 @@ class _Assembling:
         values = self._elsewhere.run(number, part.file.contents.read_values(dataset))
         return (values if form.dtype == TEXT else values.astype(form.dtype)), corner
 
-    def _virtual(self, part: Part, form: ElementForm) -> npt.NDArray[Any]:
+    def _virtual(self, part: MappedPart, form: ElementForm) -> npt.NDArray[Any]:
         if id(part.dataset) not in self._known:
             if self._levels == 0:
-                raise Unsupported(f"more than {MOST_LEVELS} virtual datasets show one another")
+                raise Unsupported(f"virtual datasets are nested more than {MOST_LEVELS} levels deep")
             self._levels -= 1
             mappings = resolve_mappings(part.file, part.dataset, self._elsewhere)
             check_convertible(mappings, part.dataset)
@@ -96,7 +97,7 @@ class _Assembling:
 
 
 def trim(dataset: Dataset, lower: _Corner, upper: _Corner) -> tuple[Dataset, _Corner]:
-    """Return a dataset that has only the chunks between two corners, and where in the original it begins."""
+    """Return a dataset with only the chunks between two corners, and its position in the original."""
     shape = dataset.dataspace.shape
     match dataset.layout:
         case ChunkedLayout(chunk_shape=chunk_shape) as layout:
@@ -128,30 +129,30 @@ def _with(dataset: Dataset, layout: ChunkedLayout | ContiguousLayout, shape: tup
 
 
 def _check_types(source: Datatype, virtual: Datatype) -> None:
-    """Raise where the conversion of a source's elements is not one of those below."""
+    """Raise Unsupported unless the source's elements can be converted to the virtual dataset's type."""
     numbers = FixedPoint | FloatingPoint
     if isinstance(source, VariableLengthString) and isinstance(virtual, VariableLengthString):
         return
     if interpret_element(virtual).dtype == TEXT:
-        raise Unsupported("references in a virtual dataset mean objects of the files that it shows")
+        raise Unsupported("references in a virtual dataset would point to objects in its source files")
     same = source == virtual or (isinstance(source, numbers) and isinstance(virtual, numbers))
     longer = isinstance(source, String) and isinstance(virtual, String) and source.nbytes <= virtual.nbytes
     if not same and not longer:
         what = f"{type(source).__name__} of {source.nbytes} bytes to {type(virtual).__name__} of {virtual.nbytes}"
-        raise Unsupported(f"the type of a source is not that of the virtual dataset, from {what}")
+        raise Unsupported(f"the type of a source differs from that of the virtual dataset: {what}")
 
 
 def _converted(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return numbers in another type, as the library converts them: what is out of range becomes the nearest."""
+    """Convert numbers to another type as the HDF5 library does: values out of range become the nearest limit."""
     if dtype.kind not in "iu" or values.dtype.kind not in "iuf" or values.dtype == dtype:
         with np.errstate(over="ignore"):
             return values.astype(dtype)
     limits = np.iinfo(dtype)
     if values.dtype.kind == "f":
         if np.isnan(values).any():
-            raise Unsupported("a source has NaN where the virtual dataset has integers")
+            raise Unsupported("a source contains NaN, but the virtual dataset has integers")
         whole = np.trunc(values.astype(np.float64))
-        # The limits as floats may be out of range themselves, so what reaches them is set afterwards.
+        # As floats, the limits themselves may be out of range. So values at or beyond them are set separately.
         inside = np.where((whole > limits.min) & (whole < limits.max), whole, 0).astype(dtype)
         return np.where(whole >= limits.max, limits.max, np.where(whole <= limits.min, limits.min, inside)).astype(
             dtype

@@ -1,4 +1,4 @@
-"""Attributes: HDF5 values as text, numbers, records, or sequences of these, as a netCDF user knows them."""
+"""Interpret attribute values as text, numbers, records, or sequences of these, as netCDF users see them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from h5zarr.hdf5.datatype import (
     VariableLengthString,
 )
 from h5zarr.hdf5.model import Attribute, AttributeReference, H5File, ObjectReference, RegionReference
-from h5zarr.hdf5.values import plain_dtype
-from h5zarr.netcdf4.elements import interpret_element
+from h5zarr.hdf5.numpy_values import plain_dtype
+from h5zarr.netcdf4.element_forms import interpret_element
 from h5zarr.tree import AttributeValue
 
 _NUMBERS = (FixedPoint, FloatingPoint)
@@ -31,7 +31,10 @@ _TEXTS = (String, VariableLengthString)
 
 
 def interpret_attribute(attribute: Attribute, file: H5File) -> AttributeValue:
-    """Return the value of an attribute; "", an empty list or array where its dataspace is null, as netCDF4 does."""
+    """Return the value of an attribute.
+
+    For a null dataspace it is "", an empty list or an empty array, as in netCDF4.
+    """
     datatype, values = attribute.datatype, attribute.value
     if isinstance(datatype, _TEXTS):
         if values is None:
@@ -70,14 +73,14 @@ def _interpret(datatype: Datatype, values: npt.NDArray[Any], file: H5File) -> At
 
 
 def path_of(reference: ObjectReference | RegionReference | AttributeReference, file: H5File) -> str:
-    """Return the path that a reference points to; "" where it points nowhere."""
+    """Return the path that a reference points to, or "" for a null reference."""
     if not isinstance(reference, ObjectReference):
         reference = reference.target
     return file.path_of(reference) or ""
 
 
 def _plain_records(datatype: Compound) -> np.dtype[Any] | None:
-    """Return complex64 or complex128 for the compounds that stand for complex numbers."""
+    """Return complex64 or complex128 if a compound represents complex numbers, else None."""
     try:
         dtype = interpret_element(datatype).dtype
     except Unrepresentable:
@@ -90,7 +93,7 @@ def _text(content: Any) -> str:
 
 
 def _each(values: npt.NDArray[Any], interpret: Callable[[Any], AttributeValue]) -> AttributeValue:
-    """Return what `interpret` makes of each element: by itself, or as nested lists of the shape of `values`."""
+    """Apply `interpret` to each element. Returns one value, or nested lists in the shape of `values`."""
     if values.ndim == 0:
         return interpret(values[()])
     return [_each(part, interpret) if values.ndim > 1 else interpret(part) for part in values]

@@ -1,8 +1,8 @@
-"""The dimensions of a file, found and numbered exactly as netCDF-C does it when it opens one.
+"""Find and number the dimensions of a file exactly as netCDF-C does when it opens the file.
 
-It goes through the file twice. First, groups before what stands in them, it makes a dimension of every scale. Then,
-child groups before their parents, it looks for the dimensions of every variable, and makes up those that it does not
-find. The order matters because made-up names hold a number: the next after all numbers before it.
+NetCDF-C reads the file twice. In the first pass, parents first, it creates a dimension for every scale. In the second
+pass, child groups first, it finds the dimensions of every variable, and makes up missing ones. The order matters,
+because made-up names contain the next free number.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from h5zarr.hdf5.datatype import Enumeration
 from h5zarr.hdf5.model import CommittedDatatype, Dataset, H5File
+from h5zarr.netcdf4.known_types import KnownTypes
 from h5zarr.netcdf4.scales import (
     NOT_COORDINATE,
     Key,
@@ -22,19 +23,18 @@ from h5zarr.netcdf4.scales import (
     number_of,
     numbers_of,
 )
-from h5zarr.netcdf4.types import KnownTypes
-from h5zarr.netcdf4.walk import Member, Place
+from h5zarr.netcdf4.walk import GroupMember, GroupPath
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Draft:
-    """A dimension while it is being found. `extent` is the length that netCDF-C knows at that time."""
+    """A dimension that is being determined. `extent` is its length as known to netCDF-C at this point."""
 
     name: str
     number: int
     extent: int
     unlimited: bool
-    home: Place
+    home: GroupPath
     file: H5File
     scale: Dataset | None = None
     has_variable: bool = False
@@ -43,16 +43,16 @@ class Draft:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Axes:
-    """A variable and what is known of its dimensions. `is_shown` is False where netCDF-C leaves the variable out.
+    """A variable and the dimensions found so far. `is_shown` is False if netCDF-C omits the variable.
 
-    `type_name` is what netCDF-C calls its type, where that is an enumeration.
+    `type_name` is the name that netCDF-C gives an enumeration type.
     """
 
     name: str
     link_name: str
     file: H5File
     dataset: Dataset
-    home: Place
+    home: GroupPath
     numbers: tuple[int, ...] | None
     found: list[Draft | None]
     is_settled: bool = False
@@ -62,13 +62,13 @@ class Axes:
 
 @dataclass(slots=True, eq=False)
 class Inside:
-    """What stands in one group, in netCDF's order.
+    """The dimensions and variables of one group, in netCDF order.
 
-    `by_extent` finds the dimensions of a length quickly; `longest` is the longest axis with the number of a dimension
-    among the variables that have been read, as far as they say their numbers themselves.
+    `by_extent` finds dimensions by length. `longest` maps the number of a dimension to the longest axis that uses it,
+    among variables that store the numbers of their dimensions.
     """
 
-    place: Place
+    place: GroupPath
     dimensions: list[Draft] = field(default_factory=list)
     variables: list[Axes] = field(default_factory=list)
     by_extent: dict[tuple[int, bool], list[Draft]] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Inside:
 class Dimensions:
     """All dimensions and variables of a file, by group."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[GroupPath]) -> None:
         self.places = places
         self._inside = {id(place): Inside(place) for place in places}
         self._by_number: dict[tuple[int, int], Draft] = {}
@@ -103,16 +103,16 @@ class Dimensions:
             for member in place.members:
                 self._read(place, member, types)
 
-    def inside(self, place: Place) -> Inside:
+    def inside(self, place: GroupPath) -> Inside:
         return self._inside[id(place)]
 
     def variables(self) -> Iterator[Axes]:
-        """Every variable, in the order of reading."""
+        """Yield all variables in reading order."""
         return (axes for place in self.places for axes in self.inside(place).variables)
 
-    # --- the first time through: what the scales say
+    # --- first pass: dimensions from scales
 
-    def _read(self, place: Place, member: Member, types: KnownTypes) -> None:
+    def _read(self, place: GroupPath, member: GroupMember, types: KnownTypes) -> None:
         if isinstance(member.target, CommittedDatatype):
             types.learn(member.target.datatype, member.name)
             return
@@ -139,11 +139,11 @@ class Dimensions:
         elif axes.numbers is not None:
             axes.found = [self._by_number.get((id(member.file), number)) for number in axes.numbers]
             axes.is_settled = True
-        elif own is not None:  # netCDF-C does not open such a file: a scale of several axes needs numbers
+        elif own is not None:  # netCDF-C cannot open such a file: a scale with several axes needs numbers
             axes.found[0], axes.is_settled = own, True
         inside.add_variable(axes)
 
-    def _read_scale(self, inside: Inside, member: Member, scale: Dataset) -> Draft:
+    def _read_scale(self, inside: Inside, member: GroupMember, scale: Dataset) -> Draft:
         if (number := number_of(scale)) is None:
             number = self.take_number()
         self._next_number = max(self._next_number, number + 1)
@@ -152,7 +152,7 @@ class Dimensions:
             name=member.name,
             number=number,
             extent=space.shape[0],
-            # NetCDF-C writes "unlimited" as a length of zero, and so takes a length of zero for unlimited.
+            # NetCDF-C stores an unlimited length as zero, and therefore treats a length of zero as unlimited.
             unlimited=space.max_shape[0] is None or space.shape[0] == 0,
             home=inside.place,
             file=member.file,
@@ -167,13 +167,13 @@ class Dimensions:
         inside.add(dimension)
         return dimension
 
-    # --- the second time through: which dimensions the variables have
+    # --- second pass: dimensions of variables
 
     def match(self) -> None:
-        """Find the dimensions of all variables, and make up those that they lack.
+        """Find the dimensions of all variables, and make up missing ones.
 
-        Variables that netCDF-C leaves out come last, so that they do not change the numbers of the others. Some axes
-        stay without a dimension: netCDF-C cannot show such variables, and mostly refuses the file.
+        Variables that netCDF-C omits come last, so that they do not affect the numbers of the others. Some axes remain
+        without a dimension: netCDF-C cannot show such variables, and usually rejects the file.
         """
         for place in _children_first(self.places):
             for axes in self.inside(place).variables:
@@ -192,7 +192,7 @@ class Dimensions:
         if axes.is_settled:
             return
         scales = attached_scales(axes.dataset)
-        if scales and scales[0]:  # netCDF-C asks the first axis only whether there are scales
+        if scales and scales[0]:  # netCDF-C checks only the first axis for scales
             for axis, addresses in enumerate(scales):
                 if addresses:
                     axes.found[axis] = self.visible(axes.home, key_of(axes.file, addresses[-1]))
@@ -200,15 +200,15 @@ class Dimensions:
             for axis in range(len(axes.found)):
                 self.invent(axes, axis)
 
-    def visible(self, place: Place, key: Key) -> Draft | None:
-        """Return the dimension that a scale stands for, seen from a group: its own, or of a group above it."""
+    def visible(self, place: GroupPath, key: Key) -> Draft | None:
+        """Return the dimension of a scale that is visible from a group: in the group itself or one of its ancestors."""
         for above in place.above():
             if (found := self.inside(above).by_key.get(key)) is not None:
                 return found
         return None
 
     def invent(self, axes: Axes, axis: int) -> None:
-        """Give an axis any dimension of its group that fits and that no axis before it has, or else a new one."""
+        """Assign a matching dimension of the group that no earlier axis of the variable uses, or else a new one."""
         space, inside = axes.dataset.dataspace, self.inside(axes.home)
         extent, unlimited = space.shape[axis], space.max_shape[axis] is None
         taken = {found.number for found in axes.found[:axis] if found is not None}
@@ -218,8 +218,8 @@ class Dimensions:
                 return
         axes.found[axis] = self.add_phony(axes.home, extent, unlimited)
 
-    def add_phony(self, place: Place, extent: int, unlimited: bool) -> Draft:
-        """Return a new dimension of a group, under a made-up name."""
+    def add_phony(self, place: GroupPath, extent: int, unlimited: bool) -> Draft:
+        """Add a dimension with a made-up name to a group, and return it."""
         number = self.take_number()
         unlimited = unlimited or extent == 0
         name = f"phony_dim_{number}"
@@ -228,10 +228,10 @@ class Dimensions:
         return dimension
 
     def shown(self, dimension: Draft) -> Draft:
-        """Return the dimension that netCDF-C shows in place of one: the last that it read of this number.
+        """Return the dimension that netCDF-C shows instead of this one: the last one read with the same number.
 
-        Second names of a numbered scale have its number too. What was put together from several files may have two
-        dimensions of one number and different lengths, and then netCDF-C is wrong; it is not followed there.
+        Other names of a numbered scale share its number. A file assembled from several files may have two dimensions
+        with the same number and different lengths. NetCDF-C gets these wrong, so this code does not follow it there.
         """
         last = self._by_number.get((id(dimension.file), dimension.number), dimension)
         if last.unlimited != dimension.unlimited or (not last.unlimited and last.extent != dimension.extent):
@@ -239,15 +239,15 @@ class Dimensions:
         return last
 
     def take_number(self) -> int:
-        """Return the next number that no dimension has."""
+        """Return the next unused number."""
         self._next_number += 1
         return self._next_number - 1
 
 
-def _children_first(places: Sequence[Place]) -> Iterator[Place]:
-    """Return groups in the order of netCDF-C's second reading: each behind all groups in it.
+def _children_first(places: Sequence[GroupPath]) -> Iterator[GroupPath]:
+    """Return groups in the order of netCDF-C's second pass: each after all of its descendants.
 
-    That is the reverse of: each before the groups in it, the last first.
+    This is the reverse of a depth-first order that visits the last child first.
     """
     waiting, found = [places[0]], []
     while waiting:

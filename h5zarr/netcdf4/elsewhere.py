@@ -1,4 +1,4 @@
-"""What interpreting a file may ask of other files: of those that it names, and of the values in them."""
+"""Access to other files that a file refers to, and to their values."""
 
 from __future__ import annotations
 
@@ -12,60 +12,60 @@ from h5zarr.io.steps import Step
 from h5zarr.netcdf4.links import Others
 
 T = TypeVar("T")
-SAME_FILE = "."  # how a virtual dataset calls its own file
+SAME_FILE = "."  # how a virtual dataset refers to its own file
 
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """A file of bare values: its number among `Tree.sources`, and how long it is."""
+    """A file of raw values: its position in `Tree.sources`, and its size."""
 
     number: int
     nbytes: int
 
 
 class Elsewhere(Protocol):
-    """The files that have been found already. Names are as they are written in the file that refers to them."""
+    """The files that have been found already. Names are as written in the file that refers to them."""
 
     @property
     def links(self) -> Others:
-        """The files that external links lead to."""
+        """The files that external links refer to."""
         ...
 
     def find(self, file: H5File, name: str) -> H5File | None:
-        """Return the file that `file` calls `name`, as it states itself; None where there is none.
+        """Return the file that `file` refers to as `name`, or None if it does not exist.
 
-        A "." is the file itself. Raises where a file cannot be read.
+        "." means the file itself. Raises an H5ZarrError if the file cannot be read.
         """
         ...
 
     def find_raw(self, file: H5File, name: str) -> RawFile | None:
-        """Return the file of bare values that `file` calls `name`, None where there is none."""
+        """Return the file of raw values that `file` refers to as `name`, or None if it does not exist."""
         ...
 
     def number_of(self, file: H5File) -> int:
-        """Return the number of a file among `Tree.sources`."""
+        """Return the position of a file in `Tree.sources`."""
         ...
 
     def run(self, number: int, step: Step[T]) -> T:
-        """Return what a step returns that reads from source `number`."""
+        """Run a step that reads from source `number`, and return its result."""
         ...
 
 
 class Nowhere:
-    """One file alone: whatever it refers to is out of reach, and asking for it is an error."""
+    """A single file without access to others. Asking for another file is an error."""
 
     links: Others = MappingProxyType({})
 
     def find(self, file: H5File, name: str) -> H5File:
         if name == SAME_FILE:
             return file
-        raise Unsupported(f"the values are in another file, {name!r}, and only this one was opened")
+        raise Unsupported(f"the values are in another file, {name!r}, but only this one was opened")
 
     def find_raw(self, file: H5File, name: str) -> NoReturn:
-        raise Unsupported(f"the values are in another file, {name!r}, and only this one was opened")
+        raise Unsupported(f"the values are in another file, {name!r}, but only this one was opened")
 
     def number_of(self, file: H5File) -> int:
         return 0
 
     def run(self, number: int, step: Step[T]) -> NoReturn:
-        raise Unsupported("the values are not where they are read from, and only this file was opened")
+        raise Unsupported("the values are in another file, but only this one was opened")

@@ -1,6 +1,6 @@
-"""Values in raw files: segments of other files, one after the other.
+"""Values in raw files: consecutive segments of external files.
 
-The library reads zeros where a raw file is shorter than its segment, and fails where there is no such file.
+The HDF5 library reads zeros where a raw file is shorter than its segment, and fails if the raw file does not exist.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import SourceError, Unsupported
-from h5zarr.hdf5.guard import guarded
 from h5zarr.hdf5.model import Dataset, ExternalLayout, H5File
-from h5zarr.hdf5.values import decode_elements
+from h5zarr.hdf5.numpy_values import decode_elements
 from h5zarr.io.span import Span
-from h5zarr.io.steps import Step
-from h5zarr.netcdf4.elements import TEXT, ElementForm
+from h5zarr.io.steps import Step, guarded
+from h5zarr.netcdf4.element_forms import TEXT, ElementForm
 from h5zarr.netcdf4.elsewhere import Elsewhere
 from h5zarr.tree import ConvertedValues, Storage, StoredChunks
 
@@ -26,14 +25,14 @@ _MOST_CHUNKS = 1_000_000
 
 
 class RawFileMissing(SourceError):
-    """The values of a dataset are in a raw file that is not there."""
+    """The values of a dataset are in a raw file that does not exist."""
 
-    remedy = "Put the raw file beside the file that refers to it, then try again."
+    remedy = "Put the raw file next to the file that refers to it, then try again."
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A run of a dataset's bytes: `present` of its `nbytes` are at `address` of source `number`, the rest are zeros."""
+    """A byte range of a dataset. `present` of its `nbytes` are at `address` in source `number`; the rest are zeros."""
 
     number: int
     address: int
@@ -42,14 +41,14 @@ class Piece:
 
 
 def interpret_external(file: H5File, dataset: Dataset, form: ElementForm, elsewhere: Elsewhere) -> Storage:
-    """Return where the values are. Raises `RawFileMissing` where a raw file is not there."""
+    """Return where the values are. Raises `RawFileMissing` if a raw file does not exist."""
     pieces = find_pieces(file, dataset, elsewhere)
     if form.is_plain and all(piece.present == piece.nbytes for piece in pieces):
         stored = _stored(dataset, form, pieces)
         if stored is not None:
             return stored
     if form.dtype == TEXT:
-        raise Unsupported("text of variable length or references in a raw file")
+        raise Unsupported("variable-length text or references in a raw file cannot be read")
     return ConvertedValues(
         read=lambda: guarded(_read(dataset, form, pieces, elsewhere)),
         nbytes=prod(dataset.dataspace.shape + form.shape) * form.dtype.itemsize,
@@ -57,7 +56,7 @@ def interpret_external(file: H5File, dataset: Dataset, form: ElementForm, elsewh
 
 
 def find_pieces(file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> list[Piece]:
-    """Return the runs of bytes that make up a dataset; of neighbours in the same file one is made."""
+    """Return the byte ranges that make up a dataset. Adjacent ranges of the same file are merged."""
     assert isinstance(dataset.layout, ExternalLayout)
     pieces: list[Piece] = []
     left = dataset.dataspace.count * dataset.datatype.nbytes
@@ -68,7 +67,7 @@ def find_pieces(file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> list[Pi
         left -= nbytes
         raw = elsewhere.find_raw(file, segment.file)
         if raw is None:
-            raise RawFileMissing(f"the values are in the raw file {segment.file!r}, which is not there")
+            raise RawFileMissing(f"the values are in the raw file {segment.file!r}, which does not exist")
         present = min(nbytes, max(0, raw.nbytes - segment.address))
         last = pieces[-1] if pieces else None
         if (
@@ -80,12 +79,12 @@ def find_pieces(file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> list[Pi
         else:
             pieces.append(Piece(raw.number, segment.address, nbytes, present))
     if left:
-        raise Unsupported(f"the raw files of this dataset have {left} bytes less than it needs")
+        raise Unsupported(f"the raw files of this dataset have {left} bytes fewer than it needs")
     return pieces
 
 
 def _stored(dataset: Dataset, form: ElementForm, pieces: list[Piece]) -> StoredChunks | None:
-    """Return equal chunks along the first axis that is longer than 1; None where the pieces cannot be cut so."""
+    """Return equal chunks along the first axis longer than 1, or None if the pieces cannot be cut this way."""
     shape = dataset.dataspace.shape
     split = next((axis for axis, extent in enumerate(shape) if extent > 1), max(0, len(shape) - 1))
     row_nbytes = dataset.datatype.nbytes * prod(shape[split + 1 :])
@@ -118,18 +117,18 @@ def _stored(dataset: Dataset, form: ElementForm, pieces: list[Piece]) -> StoredC
 
 def _read(dataset: Dataset, form: ElementForm, pieces: list[Piece], elsewhere: Elsewhere) -> Step[npt.NDArray[Any]]:
     return read_external(dataset, form, pieces, elsewhere)
-    yield  # a step, though it asks nothing of its own source
+    yield  # makes this a step, although it reads nothing from its own source
 
 
 def read_external(dataset: Dataset, form: ElementForm, pieces: list[Piece], elsewhere: Elsewhere) -> npt.NDArray[Any]:
-    """Return all values of a dataset, of its shape and the form's."""
+    """Return all values of a dataset, in its shape followed by that of the form."""
     raw = b"".join(elsewhere.run(piece.number, _read_piece(piece)) for piece in pieces)
     values = decode_elements(dataset.datatype, raw, dataset.dataspace.count)
     return values.astype(form.dtype).reshape(dataset.dataspace.shape + form.shape)
 
 
 def _read_piece(piece: Piece) -> Step[bytes]:
-    """Return the bytes of a piece, with zeros behind what the file has."""
+    """Return the bytes of a piece, padded with zeros beyond the end of the file."""
     if piece.present == 0:
         return bytes(piece.nbytes)
     (content,) = yield [Span(piece.address, piece.present)]

@@ -1,4 +1,4 @@
-"""From a scanned file to a `Tree`: what its groups, datasets and attributes mean to a netCDF user."""
+"""Interpret a scanned file as a `Tree`, as netCDF users see its groups, datasets and attributes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy.typing as npt
 from h5zarr.errors import H5ZarrError, Problem, Unrepresentable
 from h5zarr.hdf5.model import Attribute, ChunkedLayout, Dataset, H5File, SpaceKind, VirtualLayout
 from h5zarr.netcdf4.attribute_values import interpret_attribute
-from h5zarr.netcdf4.elements import ElementForm, interpret_element
+from h5zarr.netcdf4.element_forms import ElementForm, interpret_element
 from h5zarr.netcdf4.elsewhere import Elsewhere, Nowhere
-from h5zarr.netcdf4.fill import fill_beyond, interpret_fill
-from h5zarr.netcdf4.model import NamedVariable, Naming
+from h5zarr.netcdf4.fill_values import fill_beyond, interpret_fill
+from h5zarr.netcdf4.named_file import NamedVariable, Naming
 from h5zarr.netcdf4.stored import interpret_stored
 from h5zarr.netcdf4.virtual import locate
 from h5zarr.tree import AttributeValue, HeldBytes, Storage, StoredChunks, Tree, TreeGroup, Variable
 
 _ALONE = Nowhere()
-_HARMLESS = frozenset({"link", "dimension"})  # nothing is left out that could be shown
-_FETCH = "Put that file where the virtual dataset says, then try again."
+_HARMLESS = frozenset({"link", "dimension"})  # problems of these kinds leave nothing out that could be shown
+_FETCH = "Put the file where the virtual dataset refers to it, then try again."
 
 
 def interpret_file(file: H5File, naming: Naming, urls: Sequence[str], elsewhere: Elsewhere = _ALONE) -> Tree:
-    """Return the tree of a file whose names are known; `urls` has this file first, then those that it refers to.
+    """Return the tree of a file. `urls` lists this file first, then the files that it refers to.
 
-    A variable that cannot be expressed is left out, and named among the problems.
+    Variables that cannot be represented are left out, and listed in `problems`.
     """
     nodes: dict[str, TreeGroup | Variable] = {}
     problems: list[Problem] = list(file.problems)
@@ -49,9 +49,9 @@ def interpret_file(file: H5File, naming: Naming, urls: Sequence[str], elsewhere:
 
 
 def interpret_variable(named: NamedVariable, elsewhere: Elsewhere, warnings: list[Problem]) -> Variable:
-    """Return a dataset as a variable; raises Unrepresentable or Unsupported, with the reason.
+    """Return a dataset as a variable. Raises Unrepresentable or Unsupported with the reason.
 
-    Sources of a virtual dataset that are missing are told to `warnings`.
+    Missing sources of a virtual dataset are added to `warnings`.
     """
     dataset, shape, dimensions = named.dataset, named.shape, named.dimensions
     form = interpret_element(dataset.datatype)
@@ -78,14 +78,14 @@ def interpret_variable(named: NamedVariable, elsewhere: Elsewhere, warnings: lis
 
 
 def _missing(path: str, source: str) -> Problem:
-    return Problem(path, "source", f"the source {source} is missing, and reads as the fill value", _FETCH)
+    return Problem(path, "source", f"the source {source} is missing and reads as the fill value", _FETCH)
 
 
 def _fill_of_short(dataset: Dataset, form: ElementForm, storage: Storage) -> npt.NDArray[Any] | None:
-    """Return the fill of a dataset that is shorter than its dimension, where netCDF reads fill beyond the end.
+    """Return the fill value of a dataset that is shorter than its dimension. NetCDF reads fill beyond its end.
 
-    Zarr has one fill value for unwritten chunks inside and for what is beyond; so both must be the same, or there must
-    be nothing unwritten inside.
+    Zarr has one fill value for unwritten chunks inside the dataset and for the space beyond its end. So both values
+    must be equal, or the dataset must have no unwritten chunks.
     """
     inside, beyond = interpret_fill(dataset, form), fill_beyond(dataset, form)
     zero = np.zeros((), form.dtype)
@@ -95,14 +95,14 @@ def _fill_of_short(dataset: Dataset, form: ElementForm, storage: Storage) -> npt
     if not same and has_gaps:
         raise Unrepresentable(
             f"unwritten values read as {zero if inside is None else inside}, but as "
-            f"{zero if beyond is None else beyond} beyond the end of the dataset, up to the length of its dimension; "
-            "Zarr has one fill value for both"
+            f"{zero if beyond is None else beyond} between the end of the dataset and the end of its dimension; "
+            "Zarr has only one fill value for both"
         )
     return beyond
 
 
 def _is_full(dataset: Dataset, layout: ChunkedLayout) -> bool:
-    """True when every chunk is stored, and no chunk reaches over the end of the dataset."""
+    """Return whether every chunk is stored, and no chunk extends beyond the dataset."""
     counts = [divmod(n, chunk) for n, chunk in zip(dataset.dataspace.shape, layout.chunk_shape, strict=True)]
     return all(rest == 0 for _, rest in counts) and len(layout.chunks) == int(np.prod([count for count, _ in counts]))
 

@@ -1,8 +1,8 @@
-"""The mappings of a virtual dataset made definite: names spelled out, sources looked up, selections with an end.
+"""Resolve the mappings of a virtual dataset: expand names, find sources, and limit unlimited selections.
 
-Where a selection has no end, the extent of the virtual dataset follows from what its sources have, and what stands in
-the file may be older. This follows the library's default view: as far as the last available value, and numbered
-sources up to the first that is missing.
+If a selection is unlimited, the shape of the virtual dataset follows from its sources. The shape stored in the file may
+be outdated. This module follows the default view of the HDF5 library: up to the last available value, and numbered
+sources up to the first missing one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import TypeVar
 
-from h5zarr.errors import H5ZarrError, MalformedFile, SourceError, Unsupported
-from h5zarr.hdf5.guard import SURPRISES
+from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, SourceError, Unsupported
 from h5zarr.hdf5.model import Dataset, H5File, SoftLink, VirtualLayout, VirtualMapping
 from h5zarr.hdf5.selection import RegularSelection
 from h5zarr.netcdf4.elsewhere import Elsewhere
@@ -31,14 +30,14 @@ from h5zarr.netcdf4.regions import (
 )
 
 T = TypeVar("T")
-MOST_LEVELS = 16  # virtual datasets of virtual datasets
+MOST_LEVELS = 16  # of nested virtual datasets
 _MOST_NUMBERED = 1_000_000
-_MOST_CELLS = 1 << 24  # of irregular selections, whose elements are known one by one
+_MOST_CELLS = 1 << 24  # elements of irregular selections, which are listed one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Part:
-    """A region of a virtual dataset, and the region of another dataset that it shows, element by element."""
+class MappedPart:
+    """A region of a virtual dataset, and the region of a source dataset that supplies its elements in order."""
 
     file: H5File
     dataset: Dataset
@@ -49,29 +48,32 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mappings:
-    """The true shape of a virtual dataset, its parts in the file's order, and the sources that are not there.
+    """The actual shape of a virtual dataset, its parts in file order, and its missing sources.
 
-    Where parts overlap the later one is seen; what no part covers reads as the fill value.
+    Where parts overlap, the later one counts. Elements that no part covers read as the fill value.
     """
 
     shape: tuple[int, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[MappedPart, ...]
     missing: tuple[str, ...] = ()
 
 
 def resolve_mappings(file: H5File, dataset: Dataset, elsewhere: Elsewhere, levels: int = MOST_LEVELS) -> Mappings:
-    """Return the mappings of a virtual dataset. Raises where the library could not read all of them either."""
+    """Return the mappings of a virtual dataset.
+
+    Raises an H5ZarrError if the HDF5 library could not read them all either.
+    """
     assert isinstance(dataset.layout, VirtualLayout)
     if levels == 0:
-        raise Unsupported(f"more than {MOST_LEVELS} virtual datasets show one another")
+        raise Unsupported(f"virtual datasets are nested more than {MOST_LEVELS} levels deep")
     return _Resolving(file, dataset, elsewhere, levels).all(dataset.layout)
 
 
 def settle_virtual(file: H5File, elsewhere: Elsewhere) -> H5File:
-    """Return the file with virtual datasets as the library shows them: with the extent that their sources give them.
+    """Return the file with virtual datasets as the HDF5 library shows them.
 
-    Their fill value is shown even where it says that it is never written. A dataset whose sources cannot be read stays
-    as it is.
+    Their shape follows from their sources. Their fill value counts even if its write time is "never". A dataset whose
+    sources cannot be read is unchanged.
     """
     changed = {
         address: _settle(file, found, elsewhere)
@@ -88,7 +90,7 @@ def _settle(file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> Dataset:
     try:
         shape = resolve_mappings(file, dataset, elsewhere).shape
     except (H5ZarrError, *SURPRISES):
-        return dataset  # the same error names the problem when the values are asked for
+        return dataset  # the same error is reported when the values are needed
     return replace(dataset, dataspace=replace(dataset.dataspace, shape=shape))
 
 
@@ -100,17 +102,17 @@ def _is_unlimited(dataset: Dataset) -> bool:
 
 
 class _Resolving:
-    """Mappings on their way: parts whose virtual region is known, and how far they reach."""
+    """Resolves the mappings of one virtual dataset."""
 
     def __init__(self, file: H5File, dataset: Dataset, elsewhere: Elsewhere, levels: int) -> None:
         self._file, self._dataset, self._elsewhere, self._levels = file, dataset, elsewhere, levels
         self._checked: set[int] = set()
         self._cells = 0
         self._missing: dict[str, None] = {}
-        self._reach: dict[int, int] = {}  # along axes that have no end
+        self._reach: dict[int, int] = {}  # along unlimited axes
 
     def all(self, layout: VirtualLayout) -> Mappings:
-        # The whole extent may be meant by a selection, and is not known before the others have been looked at.
+        # A selection may mean the whole extent, which is known only after all others have been resolved.
         drafts = [draft for mapping in layout.mappings for draft in self._drafts(mapping)]
         shape = list(self._dataset.dataspace.shape)
         for axis, reach in self._reach.items():
@@ -122,7 +124,7 @@ class _Resolving:
         axis, source_axis = find_unlimited(mapping.virtual_selection), find_unlimited(mapping.source_selection)
         numbered = is_numbered(mapping.source_file) or is_numbered(mapping.source_dataset)
         if numbered != (axis is not None and source_axis is None) or (axis is None and source_axis is not None):
-            raise MalformedFile(f"the mapping to {mapping.source_file!r} has an end on one side only")
+            raise MalformedFile(f"the mapping to {mapping.source_file!r} is unlimited on one side only")
         if axis is None:
             yield from self._limited(mapping)
         elif numbered:
@@ -139,7 +141,7 @@ class _Resolving:
         yield _Draft(found, mapping, resolve_selection(mapping.source_selection, self._shape(*found)), None)
 
     def _unlimited(self, mapping: VirtualMapping, axis: int, source_axis: int) -> Iterable[_Draft]:
-        """A source that may grow: as much of the virtual selection as the source has slices now."""
+        """Map a growing source: as much of the virtual selection as the source has now."""
         self._reach.setdefault(axis, 0)
         found = self._open(mapping)
         if found is None:
@@ -159,13 +161,13 @@ class _Resolving:
         yield _Draft(found, mapping, _with_axis(source, source_axis, taken), _with_axis(virtual, axis, shown))
 
     def _numbered(self, mapping: VirtualMapping, axis: int) -> Iterable[_Draft]:
-        """One source for each block, until the first that is missing."""
+        """Map one source to each block, up to the first missing source."""
         virtual = mapping.virtual_selection
         assert isinstance(virtual, RegularSelection)
         self._reach.setdefault(axis, 0)
         start, stride, block = virtual.start[axis], virtual.stride[axis], virtual.block[axis]
         if block is None:
-            raise MalformedFile("a block without an end is mapped to numbered sources")
+            raise MalformedFile("an unlimited block is mapped to numbered sources")
         for number in count():
             found = self._open(mapping, number)
             if found is None:
@@ -180,7 +182,7 @@ class _Resolving:
             yield _Draft(found, mapping, resolve_selection(mapping.source_selection, self._shape(*found)), region)
 
     def _open(self, mapping: VirtualMapping, number: int | None = None) -> tuple[H5File, Dataset] | None:
-        """Return the source of a mapping and the file that holds it; None where either is missing."""
+        """Return the source of a mapping and its file, or None if either is missing."""
         name = spell(mapping.source_file, number)
         file = self._elsewhere.find(self._file, name)
         if file is None:
@@ -193,22 +195,22 @@ class _Resolving:
                 raise SourceError(f"{mapping.source_dataset!r} in {name!r}: {end}") from None
             return None
         if not isinstance(found.target, Dataset):
-            raise MalformedFile(f"{mapping.source_dataset!r} in {name!r} is no dataset that can be read")
+            raise MalformedFile(f"{mapping.source_dataset!r} in {name!r} is not a readable dataset")
         return found.file, found.target
 
     def _shape(self, file: H5File, dataset: Dataset) -> tuple[int, ...]:
-        """Return the extent of a source. If it is virtual itself, the library takes the one that its file states."""
+        """Return the shape of a source. For a virtual source, the HDF5 library uses the shape stored in its file."""
         shape = dataset.dataspace.shape
         if _is_unlimited(dataset) and id(dataset) not in self._checked:
             self._checked.add(id(dataset))
             now = resolve_mappings(file, dataset, self._elsewhere, self._levels - 1).shape
             if now != shape:
                 raise Unsupported(
-                    f"a source is virtual, and its shape was {shape} when it was written but is {now} now"
+                    f"a source is itself virtual; its shape was {shape} when it was written, but is now {now}"
                 )
         return shape
 
-    def _part(self, draft: _Draft, shape: tuple[int, ...]) -> Part:
+    def _part(self, draft: _Draft, shape: tuple[int, ...]) -> MappedPart:
         virtual = draft.virtual or resolve_selection(draft.mapping.virtual_selection, shape)
         check_inside(virtual, shape)
         self._cells += sum(len(one.cells) for one in (virtual, draft.source) if one.cells is not None)
@@ -219,7 +221,7 @@ class _Resolving:
             raise MalformedFile(f"{what} in {draft.mapping.source_file!r}")
         file, dataset = draft.found
         source_shape = self._shape(file, dataset)
-        return Part(file=file, dataset=dataset, source_shape=source_shape, source=draft.source, virtual=virtual)
+        return MappedPart(file=file, dataset=dataset, source_shape=source_shape, source=draft.source, virtual=virtual)
 
     def _note_missing(self, mapping: VirtualMapping) -> None:
         self._missing[f"{spell(mapping.source_dataset)!r} in {spell(mapping.source_file)!r}"] = None
@@ -234,7 +236,7 @@ class _Draft:
 
 
 def _least_extent(layout: VirtualLayout, axis: int) -> int:
-    """Return how far the selections that have an end along an axis reach: an extent is never less."""
+    """Return the extent that limited selections need along an axis. The extent is never smaller."""
     ends = [
         reach_of(mapping.virtual_selection, axis)
         for mapping in layout.mappings
@@ -244,7 +246,7 @@ def _least_extent(layout: VirtualLayout, axis: int) -> int:
 
 
 def _with_axis(selection: RegularSelection, axis: int, made: Axis) -> Region:
-    """Return the region of a selection that has no end along one axis, which `made` has."""
+    """Return the region of a selection that is unlimited along one axis, with `made` as that axis."""
     axes = range(len(selection.start))
     return Region(tuple(made if number == axis else limited_axis(selection, number) for number in axes))
 
@@ -257,14 +259,14 @@ _SPECIFIER = re.compile(r"%(.?)")
 
 
 def is_numbered(name: str) -> bool:
-    """True for a name that has the number of a block in it."""
+    """Return whether a name contains the number of a block."""
     return any(letter == "b" for letter in _SPECIFIER.findall(name))
 
 
 def spell(name: str, number: int | None = None) -> str:
-    """Return a name with its specifiers replaced: %b by the number of a block, %% by a percent sign.
+    """Return a name with %b replaced by the block number, and %% by a percent sign.
 
-    Without a number %b stays. Raises where there is any other specifier: the library cannot read such a name.
+    Without a number, %b remains. Raises MalformedFile for other specifiers, as the HDF5 library does.
     """
 
     def replacement(found: re.Match[str]) -> str:

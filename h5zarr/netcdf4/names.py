@@ -1,4 +1,4 @@
-"""From a scanned file to groups and variables with netCDF's names and dimensions."""
+"""Give the groups and variables of a scanned file their netCDF names and dimensions."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from h5zarr.hdf5.datatype import FixedPoint, Padding, String, VariableLengthStri
 from h5zarr.hdf5.model import Attribute, H5File
 from h5zarr.netcdf4.dimensions import Axes, Dimensions, Draft, Inside
 from h5zarr.netcdf4.hidden import visible_on_dataset, visible_on_group
+from h5zarr.netcdf4.known_types import KnownTypes
 from h5zarr.netcdf4.links import Others
-from h5zarr.netcdf4.model import Dimension, NamedGroup, NamedVariable, Naming
+from h5zarr.netcdf4.named_file import Dimension, NamedGroup, NamedVariable, Naming
 from h5zarr.netcdf4.repair import settle
-from h5zarr.netcdf4.types import KnownTypes
-from h5zarr.netcdf4.walk import Place, walk
+from h5zarr.netcdf4.walk import GroupPath, walk
 from h5zarr.tree import NO_NOTES, AttributeNotes
 
 _NO_OTHERS: Others = {}
-_UNREMARKABLE = (FixedPoint, VariableLengthString)  # most attributes: there is nothing to note of them
+_UNREMARKABLE = (FixedPoint, VariableLengthString)  # types of most attributes, which need no notes
 
 
 def interpret_names(file: H5File, others: Others = _NO_OTHERS) -> Naming:
-    """Return the groups and variables of a file as netCDF names them, each axis with a dimension.
+    """Return the groups and variables of a file with their netCDF names, and a dimension for each axis.
 
-    `others` are the files that external links lead to, by the file that has the link and the name that stands in it.
+    `others` are the files that external links refer to, by the file with the link and the file name in the link.
     """
     places, problems = walk(file, others)
     dimensions = Dimensions(places)
@@ -31,7 +31,7 @@ def interpret_names(file: H5File, others: Others = _NO_OTHERS) -> Naming:
     return Naming(groups, tuple(problems))
 
 
-def _group(place: Place, dimensions: Dimensions) -> NamedGroup:
+def _group(place: GroupPath, dimensions: Dimensions) -> NamedGroup:
     is_root, inside = place.parent is None, dimensions.inside(place)
     shown = {one.name: one for one in map(dimensions.shown, sorted(inside.dimensions, key=_number))}
     attributes = visible_on_group(place.group.attributes, is_root=is_root)
@@ -48,14 +48,17 @@ def _number(dimension: Draft) -> int:
     return dimension.number
 
 
-def _variables(place: Place, inside: Inside, types: KnownTypes) -> tuple[NamedVariable, ...]:
-    """Return the variables of a group. A prefix that netCDF put before a name is removed unless the name is taken."""
+def _variables(place: GroupPath, inside: Inside, types: KnownTypes) -> tuple[NamedVariable, ...]:
+    """Return the variables of a group.
+
+    The prefix that netCDF puts before some names is removed, unless the name is taken.
+    """
     taken = {child.path.rpartition("/")[2] for child in place.children}
     taken |= {axes.name for axes in inside.variables if axes.name == axes.link_name}
     return tuple(_variable(axes, place, taken, types) for axes in inside.variables)
 
 
-def _variable(axes: Axes, place: Place, taken: set[str], types: KnownTypes) -> NamedVariable:
+def _variable(axes: Axes, place: GroupPath, taken: set[str], types: KnownTypes) -> NamedVariable:
     prefixed = axes.name != axes.link_name
     name = axes.link_name if prefixed and axes.name in taken else axes.name
     found = [one for one in axes.found if one is not None]
@@ -73,7 +76,7 @@ def _variable(axes: Axes, place: Place, taken: set[str], types: KnownTypes) -> N
 
 
 def _notes(attributes: Mapping[str, Attribute], types: KnownTypes) -> AttributeNotes:
-    """Return which attributes netCDF-C leaves out, because it does not know their types, and which were padded."""
+    """Return which attributes netCDF-C omits because it does not know their types, and which were padded."""
     foreign, padded = [], []
     for name, one in attributes.items():
         datatype = one.datatype

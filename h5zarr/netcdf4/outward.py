@@ -1,4 +1,4 @@
-"""The names of other files that stand in a file."""
+"""Find the names of other files that a file refers to."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from h5zarr.netcdf4.mappings import is_numbered, spell
 
 
 class Name(NamedTuple):
-    """A name as it stands in a file: of a file of raw values, or of one to be scanned.
+    """A name as written in a file, of a file with raw values or of one to be scanned.
 
-    `is_numbered` where it stands for many, one for each block of a virtual dataset.
+    `is_numbered` if the name stands for many files, one for each block of a virtual dataset.
     """
 
     text: str
@@ -23,7 +23,7 @@ class Name(NamedTuple):
 
 
 def names_in(file: H5File) -> Iterable[Name]:
-    """Every name of another file, some of them more than once."""
+    """Yield the names of all other files. A name may occur more than once."""
     yield from map(Name, external_links(file))
     for found in file.objects.values():
         if not isinstance(found, Dataset):
@@ -36,7 +36,7 @@ def names_in(file: H5File) -> Iterable[Name]:
 
 
 def external_links(file: H5File) -> Iterable[str]:
-    """The names in external links."""
+    """Yield the file names in external links."""
     for found in file.objects.values():
         if isinstance(found, Group):
             yield from (link.file for link in found.links.values() if isinstance(link, ExternalLink))
@@ -46,7 +46,7 @@ def _source_name(name: str) -> Iterable[Name]:
     try:
         spelled = spell(name)
     except H5ZarrError:
-        return  # whoever asks for the dataset is told the same
+        return  # the same error is reported when the dataset is needed
     if is_numbered(name):
         yield Name(name, is_numbered=True)
     elif spelled != SAME_FILE:

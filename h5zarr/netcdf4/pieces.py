@@ -1,4 +1,4 @@
-"""Pieces: boxes of a virtual dataset with the stored chunks behind them, and how they come into one grid."""
+"""Boxes of a virtual dataset with their stored chunks, and how to fit them into one chunk grid."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy.typing as npt
 
 from h5zarr.tree import StoredChunks, StoredFilter
 
-_MOST_CELLS = 1 << 24  # chunks that the pieces of one dataset cover
-MOST_CUT = 1_000_000  # chunks that plain values are cut into
+_MOST_CELLS = 1 << 24  # chunks that the pieces of one dataset may cover
+MOST_CUT = 1_000_000  # chunks that plain values may be cut into
 _DEFLATE = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Piece:
-    """A box of a virtual dataset, and the box of the same lengths that it shows of stored chunks.
+    """A box of a virtual dataset, and the box of stored chunks that supplies its values.
 
-    `axes` has, for each axis of the virtual dataset, the one of the source, or None for one that the source has not.
+    `axes` maps each axis of the virtual dataset to an axis of the source, or to None if the source has no such axis.
     """
 
     start: tuple[int, ...]
@@ -43,16 +43,16 @@ class Piece:
 
     @property
     def is_plain(self) -> bool:
-        """True for values that lie in one run of bytes, or nowhere: they can be cut in many ways."""
+        """True if the values are one contiguous byte range, or unwritten. Such values can be cut into chunks freely."""
         return self.source_chunk == self.source_shape and not self.stored.filters
 
 
 def match_axes(
     lengths: tuple[int, ...], source_lengths: tuple[int, ...], source_chunk: tuple[int, ...]
 ) -> tuple[int | None, ...] | None:
-    """Return for each axis of a box the axis of another that has the same length; axes of length 1 may be added.
+    """Return for each axis of a box the axis of another box with the same length. Axes of length 1 may be added.
 
-    None where the boxes are not alike, or the source's chunks are longer along an axis that is left out.
+    Returns None if the boxes do not match, or if the source's chunks are longer than 1 along a dropped axis.
     """
     axes: list[int | None] = []
     axis = len(source_lengths) - 1
@@ -72,12 +72,12 @@ def match_axes(
 
 
 def common_chunk(pieces: list[Piece]) -> tuple[int, ...] | None:
-    """Return the shape of the chunks that all pieces can be made of; None where there is none."""
+    """Return a chunk shape that suits all pieces, or None."""
     stated = {piece.chunk for piece in pieces if not piece.is_plain}
     if stated:
         return stated.pop() if len(stated) == 1 else None
     columns = list(zip(*(piece.lengths for piece in pieces), strict=True))
-    # Values without chunks are cut along the first axis that is longer than 1, which keeps them in one run.
+    # Contiguous values are cut along the first axis longer than 1, so that each chunk is one byte range.
     split = next((axis for axis, lengths in enumerate(columns) if max(lengths) > 1), max(0, len(columns) - 1))
     chunk_shape = []
     for axis, lengths in enumerate(columns):
@@ -100,7 +100,7 @@ def _source_cell(piece: Piece, chunk_shape: tuple[int, ...]) -> list[int]:
 
 
 def is_run(piece: Piece, chunk_shape: tuple[int, ...]) -> bool:
-    """True when a chunk of this shape is one run of the source's elements."""
+    """Return whether a chunk of this shape is a contiguous run of the source's elements."""
     cell = _source_cell(piece, chunk_shape)
     longer = [axis for axis, extent in enumerate(cell) if extent > 1]
     if any(chunk > 1 and axis is None for chunk, axis in zip(chunk_shape, piece.axes, strict=True)):
@@ -109,7 +109,7 @@ def is_run(piece: Piece, chunk_shape: tuple[int, ...]) -> bool:
 
 
 def cut_chunks(piece: Piece, chunk_shape: tuple[int, ...]) -> StoredChunks:
-    """Return chunks of one run of bytes; none where nothing was ever written."""
+    """Cut contiguous values into chunks. Unwritten values have none."""
     stored, rank = piece.stored, len(chunk_shape)
     counts = [n // chunk for n, chunk in zip(piece.lengths, chunk_shape, strict=True)]
     if not len(stored.address):
@@ -132,12 +132,12 @@ def cut_chunks(piece: Piece, chunk_shape: tuple[int, ...]) -> StoredChunks:
 
 
 def pick_chunks(piece: Piece) -> StoredChunks:
-    """Return the source's chunks inside the box, with their place in the virtual dataset."""
+    """Return the source's chunks inside the box, with their position in the virtual dataset."""
     stored, chunk = piece.stored, piece.source_chunk
     first = [at // extent for at, extent in zip(piece.source_start, chunk, strict=True)]
     lasts = zip(piece.source_start, piece.source_lengths, chunk, strict=True)
     end = [-(-(at + n) // extent) for at, n, extent in lasts]
-    # Chunks are in row-major order: those along the first axis are found without looking at all of them.
+    # Chunks are in row-major order, so bisection finds the range along the first axis.
     low, high = (bisect_left(stored.index[:, 0], bound) for bound in (first[0], end[0])) if first else (0, 1)
     numbers = stored.index[low:high, : len(chunk)]
     rows = low + np.flatnonzero(((numbers >= first) & (numbers < end)).all(axis=1))
@@ -160,7 +160,7 @@ def pick_chunks(piece: Piece) -> StoredChunks:
 
 
 def overlap(pieces: list[Piece], chunk_shape: tuple[int, ...], shape: tuple[int, ...], cells: int) -> bool:
-    """True when two pieces show the same chunk, or when there are too many to tell."""
+    """Return whether two pieces cover the same chunk. Also True if there are too many chunks to check."""
     if len(pieces) < 2:
         return False
     if cells > _MOST_CELLS:
@@ -176,7 +176,7 @@ def overlap(pieces: list[Piece], chunk_shape: tuple[int, ...], shape: tuple[int,
 
 
 def are_alike(tables: list[StoredChunks]) -> bool:
-    """True when all chunks went through the same filters; the level of deflate does not matter to a reader."""
+    """Return whether all chunks have the same filters. The level of deflate does not matter to readers."""
     return len({_pipeline(table.filters) for table in tables if len(table.address)}) <= 1
 
 
@@ -185,7 +185,7 @@ def _pipeline(filters: tuple[StoredFilter, ...]) -> tuple[tuple[int, tuple[int, 
 
 
 def join_chunks(tables: list[StoredChunks], chunk_shape: tuple[int, ...], tail: tuple[int, ...]) -> StoredChunks:
-    """Return the chunks of several tables as one, in row-major order; `tail` are the axes of an array type."""
+    """Join the chunks of several tables in row-major order. `tail` are the axes of an array type."""
     tables = [table for table in tables if len(table.address)]
     rank = len(chunk_shape) + len(tail)
     if not tables:

@@ -1,4 +1,4 @@
-"""Regions: selections of a virtual dataset's mappings, with an array of known extent before them."""
+"""Selections in the mappings of a virtual dataset, resolved for arrays of known shape."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from h5zarr.hdf5.selection import (
     Selection,
 )
 
-_MOST_CELLS = 1 << 26  # of the box around blocks that lie anywhere: a mask of it is made
+_MOST_CELLS = 1 << 26  # elements of the bounding box of irregular blocks, for which a mask is made
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Positions along one axis: blocks of `block` from `start` on, `stride` apart, none at `stop` or beyond."""
+    """Positions along one axis: blocks of `block` elements, `stride` apart, from `start` up to but excluding `stop`."""
 
     start: int
     stride: int
@@ -41,12 +41,12 @@ class Axis:
 
     @property
     def is_run(self) -> bool:
-        """True when the positions follow each other without a gap."""
+        """True if the positions are contiguous."""
         return self.block >= self.stride or self.stop - self.start <= self.block
 
     @property
     def end(self) -> int:
-        """The position behind the last one; `start` when there is none."""
+        """The position after the last one, or `start` if there are none."""
         if self.is_run:
             return max(self.start, self.stop)
         whole, rest = divmod(self.stop - self.start, self.stride)
@@ -54,7 +54,7 @@ class Axis:
         return min(self.stop, last + self.block)
 
     def first(self, count: int) -> Axis:
-        """Return the first `count` positions of an axis without an end."""
+        """Return the first `count` positions of an unlimited axis."""
         if count == 0 or self.block >= self.stride:
             return replace(self, stop=self.start + count)
         whole, rest = divmod(count, self.block)
@@ -71,9 +71,10 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """Elements of an array in the order in which a mapping takes them: row-major, points in their own.
+    """Elements of an array in the order of a mapping: row-major, or in their own order for points.
 
-    They are the product of `axes`; or, in the box that these span, the elements with the numbers `cells`.
+    They are the product of `axes`. If `cells` is given, they are the elements with these numbers in the box that `axes`
+    span.
     """
 
     axes: tuple[Axis, ...]
@@ -93,7 +94,7 @@ class Region:
 
     @property
     def upper(self) -> tuple[int, ...]:
-        """The corner behind the last element."""
+        """The corner after the last element."""
         return tuple(axis.end for axis in self.axes)
 
     @property
@@ -101,12 +102,12 @@ class Region:
         return tuple(axis.length for axis in self.axes)
 
     def take(self, values: npt.NDArray[Any], corner: tuple[int, ...]) -> npt.NDArray[Any]:
-        """Return the elements, one after the other, from a part of the array that begins at `corner`."""
+        """Return the elements as a flat array. `values` is the part of the array that starts at `corner`."""
         taken: npt.NDArray[Any] = values[self._index(corner)]
         return taken.reshape(self.count, *values.shape[len(self.axes) :])
 
     def put(self, values: npt.NDArray[Any], whole: npt.NDArray[Any]) -> None:
-        """Place elements that follow each other into the whole array."""
+        """Write the flat elements `values` to this region of the whole array."""
         tail = whole.shape[len(self.axes) :]
         shape = self.lengths if self.cells is None else (len(self.cells),)
         whole[self._index((0,) * len(self.axes))] = values.reshape(shape + tail)
@@ -121,16 +122,16 @@ class Region:
 
 
 def box(lower: tuple[int, ...], upper: tuple[int, ...]) -> Region:
-    """Return a box; `upper` is the corner behind its last element."""
+    """Return a box. `upper` is the corner after its last element."""
     lengths = [max(0, end - start) for start, end in zip(lower, upper, strict=True)]
     return Region(tuple(Axis(start, max(1, n), max(1, n), start + n) for start, n in zip(lower, lengths, strict=True)))
 
 
 def limited_axis(selection: RegularSelection, axis: int) -> Axis:
-    """Return an axis of a regular selection that has an end."""
+    """Return a limited axis of a regular selection."""
     count, block = selection.count[axis], selection.block[axis]
     if count is None or block is None:
-        raise MalformedFile("a selection has no end along two axes")
+        raise MalformedFile("a selection is unlimited along two axes")
     start, stride = selection.start[axis], _stride(selection, axis)
     if count == 0 or block == 0:
         return Axis(start, 1, 1, start)
@@ -138,7 +139,7 @@ def limited_axis(selection: RegularSelection, axis: int) -> Axis:
 
 
 def unlimited_axis(selection: RegularSelection, axis: int, stop: int) -> Axis:
-    """Return the axis of a selection that has no end there, with one at `stop`."""
+    """Return the unlimited axis of a selection, limited to `stop`."""
     start, stride, block = selection.start[axis], _stride(selection, axis), selection.block[axis]
     if block is None:
         return Axis(start, max(1, stop), max(1, stop), max(start, stop))
@@ -152,7 +153,7 @@ def _stride(selection: RegularSelection, axis: int) -> int:
 
 
 def find_unlimited(selection: Selection) -> int | None:
-    """Return the axis along which a selection has no end; None where it has one."""
+    """Return the unlimited axis of a selection, or None."""
     if not isinstance(selection, RegularSelection):
         return None
     for axis, (count, block) in enumerate(zip(selection.count, selection.block, strict=True)):
@@ -162,7 +163,7 @@ def find_unlimited(selection: Selection) -> int | None:
 
 
 def reach_of(selection: Selection, axis: int) -> int:
-    """Return the position behind the last that is selected along an axis; 0 where that follows from the extent."""
+    """Return the position after the last selected one along an axis, or 0 if it depends on the array's shape."""
     match selection:
         case AllSelection() | NoneSelection():
             return 0
@@ -175,7 +176,10 @@ def reach_of(selection: Selection, axis: int) -> int:
 
 
 def resolve_selection(selection: Selection, shape: tuple[int, ...]) -> Region:
-    """Return the region of an array of `shape` that a selection with an end means; raises where it is outside."""
+    """Return the region that a limited selection means in an array of `shape`.
+
+    Raises MalformedFile if it lies outside.
+    """
     match selection:
         case AllSelection():
             region = box((0,) * len(shape), shape)
@@ -192,7 +196,7 @@ def resolve_selection(selection: Selection, shape: tuple[int, ...]) -> Region:
 
 
 def check_inside(region: Region, shape: tuple[int, ...]) -> None:
-    """Raise where a region is not one of an array of `shape`."""
+    """Raise MalformedFile unless a region lies inside an array of `shape`."""
     if len(region.axes) != len(shape):
         raise MalformedFile(f"a selection of rank {len(region.axes)} in an array of rank {len(shape)}")
     if any(end > extent for end, extent in zip(region.upper, shape, strict=True)):
@@ -200,7 +204,7 @@ def check_inside(region: Region, shape: tuple[int, ...]) -> None:
 
 
 def _blocks(selection: BlockSelection) -> Region:
-    """Return blocks anywhere; where they overlap, each element counts once, as in the library."""
+    """Return the region of irregular blocks. Elements in several blocks count once, as in the HDF5 library."""
     if not len(selection.first):
         return Region(box((0,) * selection.first.shape[1], (0,) * selection.first.shape[1]).axes)
     first, last = selection.first.astype(np.int64), selection.last.astype(np.int64)
@@ -209,7 +213,7 @@ def _blocks(selection: BlockSelection) -> Region:
     if len(first) == 1:
         return around
     if prod(around.lengths) > _MOST_CELLS:
-        raise Unsupported(f"a selection of {len(first)} blocks that lie in a box of {around.lengths}")
+        raise Unsupported(f"a selection of {len(first)} blocks in a box of {around.lengths} is too large")
     mask = np.zeros(around.lengths, bool)
     for start, end in zip((first - lower).tolist(), (last - lower + 1).tolist(), strict=True):
         mask[tuple(map(slice, start, end))] = True
@@ -224,5 +228,5 @@ def _points(selection: PointSelection) -> Region:
     lower = points.min(axis=0)
     around = box(tuple(lower.tolist()), tuple((points.max(axis=0) + 1).tolist()))
     if prod(around.lengths) >= 1 << 62:
-        raise Unsupported(f"a selection of points that lie in a box of {around.lengths}")
+        raise Unsupported(f"a selection of points in a box of {around.lengths} is too large")
     return Region(around.axes, np.ravel_multi_index(tuple((points - lower).T), around.lengths).astype(np.int64))

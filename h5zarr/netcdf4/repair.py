@@ -1,6 +1,6 @@
-"""Dimensions where netCDF-C has none: it would refuse the file, leave the variable out, or show a wrong length.
+"""Find dimensions where netCDF-C would reject the file, omit the variable or show a wrong length.
 
-Zarr and xarray need a name for every axis, and within a group one length for every name.
+Zarr and xarray need a name for every axis, and one length for every name within a group.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from h5zarr.errors import Problem
 from h5zarr.hdf5.model import Dataset
 from h5zarr.netcdf4.dimensions import Axes, Dimensions, Draft, Inside
 from h5zarr.netcdf4.scales import Key, attached_scales, key_of
-from h5zarr.netcdf4.walk import Place
+from h5zarr.netcdf4.walk import GroupPath
 
 _KIND = "dimension"
-_REMEDY = "The values are right; only the name of this axis is not the file's."
+_REMEDY = "The values are correct; only the name of this axis differs from the file."
 
 
 def settle(dimensions: Dimensions) -> list[Problem]:
-    """Give every axis of every variable a dimension that fits, and every dimension its length; return what was odd."""
+    """Give every axis a matching dimension, and every dimension its length. Returns problems found on the way."""
     dimensions.match()
     _measure(dimensions)
     repairing = _Repairing(dimensions)
@@ -33,7 +33,7 @@ def settle(dimensions: Dimensions) -> list[Problem]:
 
 
 def _measure(dimensions: Dimensions) -> None:
-    """Set the logical length of every dimension: its longest axis where it is unlimited, else that of its scale."""
+    """Set the logical length of each dimension: that of its longest axis if unlimited, else that of its scale."""
     for place in dimensions.places:
         for found in dimensions.inside(place).dimensions:
             found.length = 0 if found.unlimited else found.extent
@@ -48,7 +48,7 @@ def _fits(dimension: Draft, axes: Axes, axis: int) -> bool:
 
 
 class _Repairing:
-    """A repair under way: the dimensions, to which it adds, and what there is to say."""
+    """Adds dimensions where needed, and collects problems."""
 
     def __init__(self, dimensions: Dimensions) -> None:
         self.problems: list[Problem] = []
@@ -57,7 +57,7 @@ class _Repairing:
     # --- a dimension for every axis
 
     def replace(self, axes: Axes, axis: int) -> None:
-        """Give an axis another dimension: of another scale that is attached to it, else a made-up one."""
+        """Give an axis another dimension: that of another attached scale, or a made-up one."""
         extent, wrong = axes.dataset.dataspace.shape[axis], axes.found[axis]
         axes.found[axis] = None
         for candidate in self._candidates(axes, axis):
@@ -71,7 +71,7 @@ class _Repairing:
             self._complain(axes, f"{what} {wrong.length}; the axis is called {chosen.name!r}")
 
     def _candidates(self, axes: Axes, axis: int) -> Iterator[Draft]:
-        """Return the dimensions of the scales of an axis: the last attached first, and first those in sight."""
+        """Yield the dimensions of an axis's scales: visible ones first, and the last attached scale first."""
         scales = attached_scales(axes.dataset)
         addresses = scales[axis][::-1] if scales else []
         for address in addresses:
@@ -86,9 +86,9 @@ class _Repairing:
                 yield nameless
 
     def _from_dataset(self, axes: Axes, axis: int, address: int) -> Draft | None:
-        """Return a dimension for an attached dataset that is no scale, or that has no path from here.
+        """Return a dimension for an attached dataset that is not a scale, or that has no path from here.
 
-        The latter is usual behind an external link to a single variable.
+        The latter is common behind an external link to a single variable.
         """
         dataset, path = axes.file.objects.get(address), axes.file.paths.get(address)
         if not isinstance(dataset, Dataset) or dataset.dataspace.rank != 1 or path is None:
@@ -115,12 +115,12 @@ class _Repairing:
 
     @cached_property
     def _anywhere(self) -> dict[Key, Draft]:
-        """The dimensions of all groups, by scale: of several names of a scale, the first."""
+        """The dimensions of all groups by scale. If a scale has several names, the first counts."""
         insides = [self._dimensions.inside(place) for place in self._dimensions.places]
         return {key: found for inside in reversed(insides) for key, found in inside.by_key.items()}
 
-    def _is_name_taken(self, place: Place, dimension: Draft) -> bool:
-        """Return True where another dimension of this name, but not of this length, is in sight."""
+    def _is_name_taken(self, place: GroupPath, dimension: Draft) -> bool:
+        """Return whether another dimension with this name but a different length is visible."""
         return any(
             other.length != dimension.length
             for above in place.above()
@@ -129,7 +129,10 @@ class _Repairing:
         )
 
     def _phony(self, axes: Axes, axis: int) -> Draft:
-        """Return a made-up dimension of the group that fits, or a new one. A fitting length makes no real one."""
+        """Return a matching made-up dimension of the group, or a new one.
+
+        A real dimension is not chosen by length alone.
+        """
         space = axes.dataset.dataspace
         extent, unlimited = space.shape[axis], space.max_shape[axis] is None
         for found in self._dimensions.inside(axes.home).by_extent.get((extent, unlimited), ()):
@@ -137,7 +140,7 @@ class _Repairing:
                 return found
         return self._new_phony(axes.home, extent, unlimited)
 
-    def _new_phony(self, place: Place, length: int, unlimited: bool) -> Draft:
+    def _new_phony(self, place: GroupPath, length: int, unlimited: bool) -> Draft:
         made = self._dimensions.add_phony(place, length, unlimited)
         made.length = length
         return made
@@ -145,7 +148,7 @@ class _Repairing:
     # --- one length for every name
 
     def separate(self, inside: Inside) -> None:
-        """Rename dimensions where two of different lengths in one group, or two of one variable, share a name."""
+        """Rename dimensions if two in a group have the same name but different lengths, or if a variable has both."""
         owners = {found.name: found for found in reversed(inside.dimensions)}
         renamed: dict[Draft, Draft] = {}
         for axes in inside.variables:
@@ -169,7 +172,9 @@ class _Repairing:
 
     def _say_renamed(self, axes: Axes, found: Draft, owner: Draft, other: Draft) -> None:
         what = f"dimension {found.home.join(found.name)!r} of length {found.length} is called {other.name!r} here"
-        self._complain(axes, f"{what}, because {owner.home.join(owner.name)!r}, of length {owner.length}, has its name")
+        self._complain(
+            axes, f"{what}, because {owner.home.join(owner.name)!r} of length {owner.length} has the same name"
+        )
 
     def _complain(self, axes: Axes, message: str) -> None:
         self.problems.append(Problem(axes.home.join(axes.name), _KIND, message, _REMEDY))

@@ -1,4 +1,4 @@
-"""What datasets say of dimensions: the HDF5 dimension scale convention, and netCDF-4's notes beside it."""
+"""Read dimension information from datasets: HDF5 dimension scales and the additional notes of netCDF-4."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from typing import TypeAlias
 
 from h5zarr.hdf5.datatype import Padding, String, VariableLengthString
 from h5zarr.hdf5.model import Attribute, Dataset, H5File, ObjectReference
+from h5zarr.netcdf_names import NUMBER, NUMBERS
 
-NOT_COORDINATE = "_nc4_non_coord_"  # prefix of a variable whose name is that of a dimension it does not describe
-NUMBER = "_Netcdf4Dimid"
-NUMBERS = "_Netcdf4Coordinates"
-_END_OF_NUMBERS = 1 << 30  # netCDF keeps a list by number: it would not open a file with such a one
+NOT_COORDINATE = "_nc4_non_coord_"  # prefix of a variable that has the name of a dimension but does not describe it
+_END_OF_NUMBERS = 1 << 30  # netCDF keeps a list indexed by number, and would not open a file with such a number
 _SCALE = b"DIMENSION_SCALE"
 _WITHOUT_VARIABLE = b"This is a netCDF dimension but not a netCDF variable."
 
-Key: TypeAlias = tuple[int, int]  # a dataset wherever it is linked: which file, and its address there
+Key: TypeAlias = tuple[int, int]  # identifies a dataset independent of its links: its file, and its address there
 
 
 def key_of(file: H5File, address: int) -> Key:
-    """Return what identifies an object among several files."""
+    """Return a key that identifies an object among several files."""
     return id(file), address
 
 
 def is_scale(dataset: Dataset) -> bool:
-    """Return True for what the library takes for a scale: CLASS is "DIMENSION_SCALE", in 16 bytes with a null at the
-    end, or a string of any length, which HDF5 2.2 takes and 2.0 does not.
+    """Return whether the HDF5 library treats a dataset as a dimension scale.
 
-    A scale without an axis has no length, and netCDF cannot read it: such a one is not a dimension here.
+    Its CLASS must be "DIMENSION_SCALE", NUL-terminated in 16 bytes. HDF5 2.2 also accepts a variable-length string,
+    while 2.0 does not. A scale without an axis has no length, and netCDF cannot read it. Here it does not count as a
+    dimension.
     """
     attribute = dataset.attributes.get("CLASS")
     if attribute is None or not dataset.dataspace.shape:
@@ -41,7 +41,7 @@ def is_scale(dataset: Dataset) -> bool:
 
 
 def is_without_variable(scale: Dataset) -> bool:
-    """Return True for a scale that is a dimension only: its NAME says so."""
+    """Return whether a scale is only a dimension, as stated in its NAME."""
     attribute = scale.attributes.get("NAME")
     if attribute is None or not isinstance(attribute.datatype, String):
         return False
@@ -49,19 +49,19 @@ def is_without_variable(scale: Dataset) -> bool:
 
 
 def number_of(scale: Dataset) -> int | None:
-    """Return the number that netCDF gave to a dimension; None where it gave none."""
+    """Return the number that netCDF gave a dimension, or None."""
     numbers = _integers(scale, NUMBER)
     return numbers[0] if numbers and 0 <= numbers[0] < _END_OF_NUMBERS else None
 
 
 def numbers_of(dataset: Dataset) -> tuple[int, ...] | None:
-    """Return the numbers of a variable's dimensions, one for each axis; None where netCDF did not note them."""
+    """Return the numbers of a variable's dimensions, one per axis, or None if netCDF did not store them."""
     numbers = _integers(dataset, NUMBERS)
     return numbers if numbers is not None and len(numbers) == dataset.dataspace.rank else None
 
 
 def attached_scales(dataset: Dataset) -> list[list[int]] | None:
-    """Return the addresses of the scales of each axis, in the order of their attachment; None without such a list."""
+    """Return the addresses of each axis's scales in order of attachment, or None if there is no list."""
     attribute = dataset.attributes.get("DIMENSION_LIST")
     if attribute is None or attribute.value is None or attribute.value.dtype.kind != "O":
         return None
@@ -79,7 +79,7 @@ def _integers(dataset: Dataset, name: str) -> tuple[int, ...] | None:
 
 
 def _addresses(scales: object) -> list[int]:
-    """Return where the references of one axis point. An axis whose list was never written has none."""
+    """Return the addresses that the references of one axis point to. An axis whose list was never written has none."""
     found = scales.reshape(-1).tolist() if hasattr(scales, "reshape") else [scales]
     return [one.address for one in found if isinstance(one, ObjectReference) and one.address is not None]
 

@@ -1,18 +1,18 @@
-"""The form in which the file stores a variable, as far as a Zarr array does not tell it."""
+"""Record how the file stores a variable, as far as a Zarr array does not show it."""
 
 from __future__ import annotations
 
 from h5zarr.hdf5.datatype import ByteOrder, Compound, Datatype, Enumeration, FixedPoint, FloatingPoint, Padding, String
 from h5zarr.hdf5.model import ChunkedLayout
-from h5zarr.netcdf4.elements import ElementForm
-from h5zarr.netcdf4.model import NamedVariable
+from h5zarr.netcdf4.element_forms import ElementForm
+from h5zarr.netcdf4.named_file import NamedVariable
 from h5zarr.tree import StoredEnumeration, StoredForm
 
 _BLANK = " "
 
 
 def interpret_stored(named: NamedVariable, form: ElementForm) -> StoredForm:
-    """Return how the file stores a variable whose elements readers see as `form`."""
+    """Return how the file stores a variable. `form` is the form of its elements that readers see."""
     dataset = named.dataset
     layout, datatype = dataset.layout, dataset.datatype
     return StoredForm(
@@ -27,9 +27,9 @@ def interpret_stored(named: NamedVariable, form: ElementForm) -> StoredForm:
 
 
 def _number(datatype: Datatype, form: ElementForm) -> str | None:
-    """Return the smallest type of the file's byte order, where the form's is larger or of another order.
+    """Return the smallest type in the file's byte order, if the form's type is larger or has another byte order.
 
-    So HDF5 chooses a type for integers of odd precision. Booleans were integers of one byte.
+    HDF5 chooses types for integers of unusual precision in the same way. Booleans are stored as one-byte integers.
     """
     if isinstance(datatype, Enumeration):
         datatype = datatype.base
@@ -52,7 +52,7 @@ def _enumeration(datatype: Datatype, name: str | None) -> StoredEnumeration | No
 
 
 def _members(datatype: Datatype, form: ElementForm) -> tuple[str, ...]:
-    """Return the names of a record's members, where the form has others."""
+    """Return the names of a record's members if the form has other names."""
     if not isinstance(datatype, Compound):
         return ()
     names = tuple(member.name for member in datatype.members)

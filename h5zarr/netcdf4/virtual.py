@@ -1,7 +1,7 @@
-"""Virtual datasets: which chunks of which files they show.
+"""Virtual datasets: find the chunks of the source files that supply their values.
 
-A virtual dataset can be referred to where its parts are boxes that fit one grid of chunks, and the sources store these
-chunks alike. Any other is put together from its sources, and inlined.
+References can represent a virtual dataset if its parts are boxes that fit one chunk grid, and if its sources store
+these chunks in the same way. All other virtual datasets are assembled from their sources and inlined.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-from h5zarr.errors import H5ZarrError
-from h5zarr.hdf5.guard import SURPRISES, guarded, surprised
+from h5zarr.errors import SURPRISES, H5ZarrError, surprised
 from h5zarr.hdf5.model import Dataset, ExternalLayout, H5File, VirtualLayout
-from h5zarr.io.steps import Step
+from h5zarr.io.steps import Step, guarded
 from h5zarr.netcdf4.assembling import assemble, check_convertible
-from h5zarr.netcdf4.elements import TEXT, ElementForm
+from h5zarr.netcdf4.dataset_storage import interpret_storage, stored_run
+from h5zarr.netcdf4.element_forms import TEXT, ElementForm
 from h5zarr.netcdf4.elsewhere import Elsewhere
 from h5zarr.netcdf4.external import interpret_external
-from h5zarr.netcdf4.mappings import Mappings, Part, resolve_mappings
+from h5zarr.netcdf4.mappings import MappedPart, Mappings, resolve_mappings
 from h5zarr.netcdf4.pieces import (
     MOST_CUT,
     Piece,
@@ -33,29 +33,28 @@ from h5zarr.netcdf4.pieces import (
     overlap,
     pick_chunks,
 )
-from h5zarr.netcdf4.storage import interpret_storage, stored_run
 from h5zarr.tree import ConvertedValues, Storage, StoredChunks
 
-_TEXT_NBYTES = 64  # a guess at what one text takes
+_TEXT_NBYTES = 64  # estimated size of one text
 Known: TypeAlias = dict[int, StoredChunks | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Located:
-    """Where the values of a dataset are, and the sources of a virtual one that are missing: there it reads as fill."""
+    """The location of a dataset's values, and a virtual dataset's missing sources, which read as the fill value."""
 
     storage: Storage
     missing: tuple[str, ...] = ()
 
 
 def locate(file: H5File, dataset: Dataset, form: ElementForm, elsewhere: Elsewhere, shown: tuple[int, ...]) -> Located:
-    """Return where the values of any dataset are, in this file or in others; see `interpret_virtual`."""
+    """Return the location of any dataset's values, in this file or in others. See `interpret_virtual`."""
     try:
         if isinstance(dataset.layout, VirtualLayout):
             return interpret_virtual(file, dataset, form, elsewhere, shown)
         if isinstance(dataset.layout, ExternalLayout):
             return Located(interpret_external(file, dataset, form, elsewhere))
-    except SURPRISES as error:  # selections and segments can say anything
+    except SURPRISES as error:  # selections and segments are unchecked
         raise surprised(error) from error
     source = elsewhere.number_of(file)
     return Located(stored_run(file, dataset, form, source) or interpret_storage(file, dataset, form, source))
@@ -64,10 +63,10 @@ def locate(file: H5File, dataset: Dataset, form: ElementForm, elsewhere: Elsewhe
 def interpret_virtual(
     file: H5File, dataset: Dataset, form: ElementForm, elsewhere: Elsewhere, shown: tuple[int, ...] | None = None
 ) -> Located:
-    """Return where the values are.
+    """Return the location of the values of a virtual dataset.
 
-    `shown` is the shape that readers see, where it is larger than the dataset's: there chunks must not reach over its
-    end. Raises where a source cannot be read, or its values cannot be converted.
+    `shown` is the shape that readers see, if it is larger than the dataset. Chunks must then not extend beyond the
+    dataset. Raises an H5ZarrError if a source cannot be read, or if its values cannot be converted.
     """
     mappings = resolve_mappings(file, dataset, elsewhere)
     if form.is_plain and mappings.shape:
@@ -85,11 +84,11 @@ def interpret_virtual(
 
 def _read(mappings: Mappings, file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> Step[npt.NDArray[Any]]:
     return assemble(mappings, file, dataset, elsewhere)
-    yield  # a step, though it asks nothing of its own source
+    yield  # makes this a step, although it reads nothing from its own source
 
 
 class _Referring:
-    """The search for one grid of chunks."""
+    """Finds one chunk grid for all parts of a virtual dataset."""
 
     def __init__(
         self,
@@ -100,11 +99,11 @@ class _Referring:
         known: Known | None = None,
     ) -> None:
         self._dataset, self._form, self._elsewhere, self._shown = dataset, form, elsewhere, shown
-        # What virtual datasets among the sources find is found for all; one that shows itself finds nothing.
+        # Results for virtual sources are shared. A dataset that contains itself finds no chunks.
         self._known = {} if known is None else known
 
     def refer(self, mappings: Mappings) -> StoredChunks | None:
-        """Return the chunks of all parts; None where they do not fit one grid or are not stored alike."""
+        """Return the chunks of all parts, or None if they do not fit one grid or are stored in different ways."""
         pieces = []
         for part in mappings.parts:
             if part.virtual.count == 0:
@@ -129,7 +128,7 @@ class _Referring:
             return None
         return join_chunks(cut, chunk_shape, self._form.shape)
 
-    def _piece(self, part: Part) -> Piece | None:
+    def _piece(self, part: MappedPart) -> Piece | None:
         stored = self._stored(part)
         if stored is None or not (part.virtual.is_box and part.source.is_box):
             return None
@@ -148,8 +147,8 @@ class _Referring:
             has_same_fill=_unwritten(part.dataset) == _unwritten(self._dataset),
         )
 
-    def _stored(self, part: Part) -> StoredChunks | None:
-        """Return the chunks of a source whose elements are the same, byte for byte; None where there are none."""
+    def _stored(self, part: MappedPart) -> StoredChunks | None:
+        """Return the chunks of a source if its elements have exactly the same bytes, else None."""
         if part.dataset.datatype != self._dataset.datatype:
             return None
         if id(part.dataset) not in self._known:
@@ -169,11 +168,14 @@ class _Referring:
             else:
                 storage = interpret_storage(file, dataset, self._form, self._elsewhere.number_of(file))
         except H5ZarrError:
-            return None  # and if the values are needed, the same error is raised again
+            return None  # if the values are needed, the same error is raised again
         return storage if isinstance(storage, StoredChunks) else None
 
     def _fits(self, piece: Piece, chunk_shape: tuple[int, ...], shape: tuple[int, ...]) -> bool:
-        """True when whole chunks show whole chunks; one may be cut off only by the end of the virtual dataset."""
+        """Return whether the piece consists of whole chunks.
+
+        Only the end of the virtual dataset may cut a chunk off.
+        """
         for number, chunk in enumerate(chunk_shape):
             start, length, axis = piece.start[number], piece.lengths[number], piece.axes[number]
             at_end = not piece.is_plain and start + length == shape[number] == self._shown[number]
@@ -185,6 +187,9 @@ class _Referring:
 
 
 def _unwritten(dataset: Dataset) -> bytes:
-    """Return what an element reads as that is nowhere. A virtual dataset shows its fill value even if told not to."""
+    """Return the value of an unwritten element.
+
+    A virtual dataset uses its fill value even if its write time is "never".
+    """
     fill = dataset.fill.element if isinstance(dataset.layout, VirtualLayout) else dataset.fill.unwritten
     return fill or bytes(dataset.datatype.nbytes)

@@ -1,4 +1,4 @@
-"""The groups of a file with their members, at every path that leads to them, in the order of netCDF-C's reading."""
+"""Walk the groups of a file with their members, at all of their paths, in netCDF-C's reading order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NAMES_PER_OBJECT = 20
 _PATHS_NBYTES = 64 << 20
 
 
-class Member(NamedTuple):
-    """A dataset, or a datatype that datasets may share, under one of its names."""
+class GroupMember(NamedTuple):
+    """A dataset or committed datatype under one of its names."""
 
     name: str
     file: H5File
@@ -26,19 +26,19 @@ class Member(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Place:
-    """A group at one of its paths, with its members and child groups in the file's order."""
+class GroupPath:
+    """A group at one of its paths, with its members and child groups in file order."""
 
     path: str
     file: H5File
     group: Group
-    parent: Place | None = None
-    members: list[Member] = field(default_factory=list)
-    children: list[Place] = field(default_factory=list)
+    parent: GroupPath | None = None
+    members: list[GroupMember] = field(default_factory=list)
+    children: list[GroupPath] = field(default_factory=list)
 
-    def above(self) -> Iterator[Place]:
-        """This group and those that it stands in, the nearest first."""
-        place: Place | None = self
+    def above(self) -> Iterator[GroupPath]:
+        """Yield this group and its ancestors, nearest first."""
+        place: GroupPath | None = self
         while place is not None:
             yield place
             place = place.parent
@@ -47,16 +47,16 @@ class Place:
         return f"{self.path.rstrip('/')}/{name}"
 
 
-def walk(file: H5File, others: Others) -> tuple[list[Place], list[Problem]]:
-    """Return every group, parents first and depth first, and what is wrong with links.
+def walk(file: H5File, others: Others) -> tuple[list[GroupPath], list[Problem]]:
+    """Return all groups, parents first and depth first, and problems with links.
 
-    A group or dataset with several names stands under each, as netCDF-C shows it, with two exceptions: a group inside
-    itself, and the further names of a group when there are too many, which a few links can bring about.
+    As in netCDF-C, a group or dataset with several names appears under each of them. There are two exceptions: a group
+    inside itself, and further names of a group if there are too many, which a few links can cause.
     """
     count = len(file.objects) + sum(len(one.objects) for one in others.values() if isinstance(one, H5File))
     walking = _Walk(others, _NAMES_PER_OBJECT * count)
-    places: list[Place] = []
-    waiting = [Place(path="/", file=file, group=file.root)]
+    places: list[GroupPath] = []
+    waiting = [GroupPath(path="/", file=file, group=file.root)]
     while waiting:
         place = waiting.pop()
         places.append(place)
@@ -66,7 +66,7 @@ def walk(file: H5File, others: Others) -> tuple[list[Place], list[Problem]]:
 
 
 class _Walk:
-    """A walk under way: which groups have been opened, and how many names may still be given."""
+    """A walk in progress: the groups opened so far, and how many names may still be added."""
 
     def __init__(self, others: Others, names: int) -> None:
         self.problems: list[Problem] = []
@@ -76,8 +76,8 @@ class _Walk:
         self._opened: set[Key] = set()
         self._is_cut = False
 
-    def open(self, place: Place) -> None:
-        """Give names to what stands in a group."""
+    def open(self, place: GroupPath) -> None:
+        """Add the members and child groups of a group."""
         self._opened.add(key_of(place.file, place.group.address))
         self._names_left -= len(place.group.links)
         self._nbytes_left -= len(place.group.links) * len(place.path)
@@ -86,27 +86,29 @@ class _Walk:
             if problem is not None:
                 self.problems.append(problem)
 
-    def _open_link(self, place: Place, name: str, link: Link) -> Problem | None:
+    def _open_link(self, place: GroupPath, name: str, link: Link) -> Problem | None:
         try:
             found = follow(link, place.group, place.file, self._others)
         except DeadEnd as end:
             return end.at(place.join(name))
         target = found.target
         if isinstance(target, Group):
-            return self._open_group(Place(path=place.join(name), file=found.file, group=target, parent=place), place)
+            return self._open_group(
+                GroupPath(path=place.join(name), file=found.file, group=target, parent=place), place
+            )
         if target is not None:
-            place.members.append(Member(name=name, file=found.file, target=target))
+            place.members.append(GroupMember(name=name, file=found.file, target=target))
         return None
 
-    def _open_group(self, child: Place, place: Place) -> Problem | None:
+    def _open_group(self, child: GroupPath, place: GroupPath) -> Problem | None:
         if key_of(child.file, child.group.address) in self._opened:
             for above in place.above():
                 if above.group is child.group:
                     return Problem(
                         child.path,
                         "link",
-                        f"this group is {above.path!r}, in which it stands; it is not entered again",
-                        "Nothing is missing: everything in it is under the other path.",
+                        f"this group is its own ancestor {above.path!r}; it is not entered again",
+                        "Nothing is missing: its content appears under the other path.",
                     )
             if self._names_left < 0 or self._nbytes_left < 0:
                 return self._cut(child.path)
@@ -114,9 +116,9 @@ class _Walk:
         return None
 
     def _cut(self, path: str) -> Problem | None:
-        """Complain once: there may be millions of such paths."""
+        """Report this only once, because there may be millions of such paths."""
         if self._is_cut:
             return None
         self._is_cut = True
         message = "the groups of this file have too many paths; this one and others are left out"
-        return Problem(path, "link", message, "Nothing is missing: every object is under another of its paths.")
+        return Problem(path, "link", message, "Nothing is missing: every object appears under another path.")

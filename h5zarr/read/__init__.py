@@ -1,1 +1,1 @@
-"""Reading values through a `Hierarchy`: which chunks a selection needs, fetched together, decoded into place."""
+"""Read values through a `Hierarchy`: find the chunks of a selection, fetch them together, decode them in place."""

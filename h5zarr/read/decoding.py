@@ -1,8 +1,7 @@
-"""Chunks decoded: the codecs of an array as one function from bytes to values, made once for all chunks."""
+"""Decode chunks: the codecs of an array as one function from bytes to values, built once for all chunks."""
 
 from __future__ import annotations
 
-import struct
 from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,29 +11,26 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.encode.codec_filters import CodecFilter, find_filter
-from h5zarr.errors import H5ZarrError, MalformedFile, Unrepresentable
+from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Unrepresentable, surprised
 from h5zarr.filters.pipeline import undo_filters
 from h5zarr.filters.shuffle import unshuffled
-from h5zarr.hdf5.guard import SURPRISES, surprised
-from h5zarr.hierarchy import ArrayNode, Json
 from h5zarr.limits import USUAL, Limits
-from h5zarr.netcdf4.conversion import convert_elements, stored_nbytes
-from h5zarr.refs.v2_codecs import byte_order
-from h5zarr.refs.v2_types import decode_data_type
+from h5zarr.zarr_model.codecs import ELEMENTS_CODEC, CodecFilter, byte_order, find_filter
+from h5zarr.zarr_model.data_types import decode_data_type
+from h5zarr.zarr_model.hierarchy import ArrayNode, Json
+from h5zarr.zarr_model.vlen_text import decode_texts
 
 Content: TypeAlias = bytes | memoryview
 Decode: TypeAlias = Callable[[Content], npt.NDArray[Any]]
 
 _SHUFFLE = 2
-_ELEMENTS = "h5zarr.elements"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoder:
-    """What turns the bytes of a chunk into its values.
+    """Turns the bytes of a chunk into its values.
 
-    `is_plain` says that the bytes are the values, so that they can be read straight to where they belong.
+    `is_plain`: the bytes are the values, so that they can be read directly into the result.
     """
 
     dtype: np.dtype[Any]
@@ -43,7 +39,7 @@ class Decoder:
 
 
 def find_decoder(node: ArrayNode, limits: Limits = USUAL) -> Decoder | None:
-    """Return the decoder of an array's chunks; None where a codec, or the type, is not known here."""
+    """Return the decoder of an array's chunks; None if a codec or the data type is not supported here."""
     try:
         decoder = _find_decoder(node, limits)
     except (H5ZarrError, *SURPRISES):
@@ -52,7 +48,7 @@ def find_decoder(node: ArrayNode, limits: Limits = USUAL) -> Decoder | None:
 
 
 def _guarded(decode: Decode) -> Decode:
-    """Return the same, but what nobody foresaw, of codecs whose settings are anybody's, is a MalformedFile."""
+    """Return the same decoder, which raises MalformedFile for unforeseen exceptions: codec settings are untrusted."""
 
     def guarded(content: Content) -> npt.NDArray[Any]:
         try:
@@ -71,7 +67,7 @@ def _find_decoder(node: ArrayNode, limits: Limits) -> Decoder:
         return Decoder(dtype=dtype, decode=_texts(shape, _filters(others), limits))
     if first["name"] != "bytes":
         raise Unrepresentable(f"codec {first['name']} is not read here")
-    if others and others[0]["name"] == _ELEMENTS:
+    if others and others[0]["name"] == ELEMENTS_CODEC:
         message = b64decode(others[0]["configuration"]["datatype"])
         return Decoder(dtype=dtype, decode=_converted(dtype, shape, message, _filters(others[1:]), limits))
     filters = _filters(others)
@@ -113,8 +109,11 @@ def _filtered(dtype: np.dtype[Any], shape: tuple[int, ...], filters: tuple[Codec
 def _converted(
     dtype: np.dtype[Any], shape: tuple[int, ...], message: bytes, filters: tuple[CodecFilter, ...], limits: Limits
 ) -> Decode:
-    """Elements that numpy has no type for; an array type has several of Zarr's in each."""
+    """Decode elements that numpy has no type for. An array type holds several Zarr elements."""
     count = prod(shape)
+    # Imported here: few arrays have such elements, and the others are read without the HDF5 parser.
+    from h5zarr.netcdf4.conversion import convert_elements, stored_nbytes
+
     per_element = convert_elements(message, bytes(stored_nbytes(message))).size
     nbytes = stored_nbytes(message) * (count // per_element)
 
@@ -140,31 +139,11 @@ def _texts(shape: tuple[int, ...], filters: tuple[CodecFilter, ...], limits: Lim
     return decode
 
 
-def decode_texts(content: bytes, count: int) -> npt.NDArray[Any]:
-    """Return the texts of a chunk of Zarr's `vlen-utf8`: a count, then the length and the UTF-8 of each."""
-    try:
-        (found,) = struct.unpack_from("<I", content)
-        _check(found, count, "texts")
-        if 4 * count > len(content) - 4:
-            raise MalformedFile(f"a chunk of {len(content)} bytes cannot hold {count} texts")
-        texts = np.empty(count, object)
-        at = 4
-        for number in range(count):
-            (nbytes,) = struct.unpack_from("<I", content, at)
-            at += 4 + nbytes
-            if at > len(content):
-                raise MalformedFile("a chunk of text ends in the middle of one")
-            texts[number] = content[at - nbytes : at].decode()
-    except (struct.error, UnicodeDecodeError) as error:
-        raise MalformedFile(f"a chunk of text cannot be read: {error}") from error
-    return texts
-
-
 def _check_size(nbytes: int, limits: Limits) -> None:
-    """Raise where a chunk is larger than may be decoded, whatever it takes in the file."""
+    """Raise if a decoded chunk would exceed the limit, whatever its size in the file."""
     limits.check("chunk_nbytes", nbytes, f"a chunk takes {nbytes:,} bytes when it is decoded")
 
 
-def _check(found: int, expected: int, what: str = "bytes") -> None:
+def _check(found: int, expected: int) -> None:
     if found != expected:
-        raise MalformedFile(f"a chunk has {found} {what} instead of {expected}")
+        raise MalformedFile(f"a chunk has {found} bytes instead of {expected}")

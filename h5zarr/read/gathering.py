@@ -1,4 +1,4 @@
-"""Requests that arrive together are sent together: Zarr asks its store for one chunk at a time, several at once."""
+"""Batch concurrent requests: Zarr requests chunks from its store one at a time, several concurrently."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from h5zarr.io.span import Span
 from h5zarr.read.sources import Sources
 
 Wanted: TypeAlias = tuple[int, Span]
-"""The number of a source, and a range of it."""
+"""A source number and a range of that source."""
 
 
 class Gathering:
-    """Collects what is asked for within a moment, and reads it with few requests, each range once.
+    """Collects the requests of one moment, and reads them with few requests, each range once.
 
-    It belongs to one event loop. Who asks for a range that is on its way gets the same bytes.
+    It belongs to one event loop. A request for a range that is already being fetched gets the same bytes.
     """
 
     def __init__(self, sources: Sources) -> None:
@@ -38,9 +38,9 @@ class Gathering:
         future = self._under_way.get(wanted) or self._waiting.get(wanted)
         if future is None:
             if not self._waiting:
-                self._loop.call_later(self._sources.policy.gather_seconds, self._send)
+                self._loop.call_later(self._sources.access.network.gather_seconds, self._send)
             future = self._waiting[wanted] = self._loop.create_future()
-        # One who gives up must not take the others' answer along.
+        # A cancelled request must not cancel the others.
         return await asyncio.shield(future)
 
     def _send(self) -> None:
@@ -55,7 +55,7 @@ class Gathering:
             task.add_done_callback(self._tasks.discard)
 
     async def _read(self, source: int, group: list[Wanted]) -> None:
-        """Read what is wanted of one source in a thread, answering each as its bytes come."""
+        """Read the requested ranges of one source in a thread, answering each as its bytes arrive."""
         futures = [self._under_way[wanted] for wanted in group]
 
         def deliver(numbers: Sequence[int], buffers: Sequence[memoryview]) -> None:
@@ -64,12 +64,12 @@ class Gathering:
         spans = np.array([span for _, span in group], np.int64)
         try:
             await asyncio.to_thread(self._sources.reader(source).read, spans[:, 0], spans[:, 1], deliver)
-            await asyncio.sleep(0)  # answers that were sent from the thread come first
+            await asyncio.sleep(0)  # let answers sent from the thread arrive first
         except Exception as error:
             for future in futures:
                 if not future.done():
                     future.set_exception(error)
-                    future.exception()  # seen: who asked may have gone
+                    future.exception()  # mark it as retrieved: the requester may be gone
         finally:
             for wanted in group:
                 del self._under_way[wanted]

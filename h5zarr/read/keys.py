@@ -1,4 +1,4 @@
-"""The keys of a Zarr version 3 store: which of them are metadata, and which are chunks."""
+"""The keys of a Zarr version 3 store: metadata and chunks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from collections.abc import Iterator
 from itertools import chain
 
-from h5zarr.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
-from h5zarr.refs.chunk_keys import KeyLayout
-from h5zarr.refs.json_v3 import encode_metadata_v3
+from h5zarr.zarr_model.chunk_keys import KeyLayout, match_keys
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
+from h5zarr.zarr_model.v3_nodes import encode_metadata_v3
 
 _METADATA = "zarr.json"
 
 
 def metadata_of(hierarchy: Hierarchy, path: str) -> bytes:
-    """Return the content of a node's zarr.json; the root's repeats that of all others."""
+    """Return the content of a node's zarr.json. The root's includes consolidated metadata."""
     found: dict[str, Json] = encode_metadata_v3(hierarchy.nodes[path])
     if path == "/":
         others = {name[1:]: encode_metadata_v3(node) for name, node in hierarchy.nodes.items() if name != "/"}
@@ -23,7 +23,7 @@ def metadata_of(hierarchy: Hierarchy, path: str) -> bytes:
 
 
 def find_metadata(hierarchy: Hierarchy, key: str) -> str | None:
-    """Return the path of the node whose metadata stand under `key`, if it is such a key."""
+    """Return the path of the node whose metadata are under `key`, if it is a metadata key."""
     if key == _METADATA:
         return "/"
     path = f"/{key.removesuffix('/' + _METADATA)}"
@@ -31,35 +31,31 @@ def find_metadata(hierarchy: Hierarchy, key: str) -> str | None:
 
 
 def find_chunk(hierarchy: Hierarchy, key: str) -> tuple[str, tuple[int, ...]] | None:
-    """Return the path of an array and the coordinates of a chunk, if `key` is that of a chunk."""
-    if key.endswith("/c"):
-        path, coordinates = f"/{key[:-2]}", ""
-    else:
-        prefix, found, coordinates = key.rpartition("/c/")
-        if not found:
-            return None
-        path = f"/{prefix}"
+    """Return the path of an array and the coordinates of a chunk, if `key` is a chunk key."""
+    path = f"/{key[:-2] if key.endswith('/c') else key.rpartition('/c/')[0]}"
     node = hierarchy.nodes.get(path)
-    numbers = coordinates.split("/") if coordinates else []
-    if not isinstance(node, ArrayNode) or len(numbers) != len(node.shape):
+    if not isinstance(node, ArrayNode):
         return None
-    if not all(number.isascii() and number.isdecimal() for number in numbers):
-        return None
-    return path, tuple(map(int, numbers))
+    (index,) = match_keys(_layout_of(path, node), [key])
+    return None if index is None else (path, index)
+
+
+def _layout_of(path: str, node: ArrayNode) -> KeyLayout:
+    return KeyLayout(path, "c", "/", len(node.shape))
 
 
 def list_keys(hierarchy: Hierarchy) -> Iterator[str]:
-    """Yield all keys, those of a node's metadata before those of its chunks."""
+    """Yield all keys, a node's metadata before its chunks."""
     for path, node in hierarchy.nodes.items():
         yield f"{path}/{_METADATA}".lstrip("/")
         if isinstance(node, ArrayNode):
-            parts = KeyLayout(path, "c", "/", len(node.shape)).parts
+            parts = _layout_of(path, node).parts
             for index in chain(node.manifest.index.tolist(), node.manifest.inline):
                 yield "".join(part + str(number) for part, number in zip(parts, index, strict=False)) + parts[-1]
 
 
 def list_children(hierarchy: Hierarchy, prefix: str) -> Iterator[str]:
-    """Yield what stands directly under `prefix`."""
+    """Yield the direct children of `prefix`."""
     path = f"/{prefix.strip('/')}"
     node = hierarchy.nodes.get(path)
     if node is None:

@@ -1,4 +1,4 @@
-"""Chunks put where they belong: what a selection takes out of each goes to its place in the result."""
+"""Place chunks: copy the selected part of each chunk to its position in the result."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
-from h5zarr.io.ranges import Column, RangeReader
+from h5zarr.io.ranges import RangeReader
 from h5zarr.io.span import Span
 from h5zarr.read.decoding import Decoder
-from h5zarr.read.selection import AxisSelection, Part
+from h5zarr.zarr_model.grid import AxisSelection, Column, Part
 
 
 class Placing:
-    """The result of a selection while it is filled, chunk by chunk, by many threads: no two share an element.
+    """The result of a selection while threads fill it, chunk by chunk. No two chunks share an element.
 
-    Chunks are meant by their position among those that the selection touches, in row-major order.
+    Chunks are identified by their position among the chunks of the selection, in row-major order.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class Placing:
             decoder.dtype.itemsize * prod(chunk_shape[axis + 1 :]) for axis in range(len(chunk_shape))
         )
         self._chunk_nbytes = decoder.dtype.itemsize * prod(chunk_shape)
-        # Only plain values have a known place in their chunk, and only slices a first and a last one.
+        # Only plain values have a known position in their chunk, and only slices have a first and a last element.
         self._is_narrow = decoder.is_plain and not self._has_arrays
 
     def narrow(self, positions: Column, address: Column, nbytes: Column) -> tuple[Column, Column]:
-        """Return what is to be read of each chunk: all of it, or from the first to the last of plain values."""
+        """Return what to read of each chunk: all of it, or, of plain values, the range from first to last."""
         if not self._is_narrow:
             return address, nbytes
         if (nbytes != self._chunk_nbytes).any():
@@ -73,7 +73,7 @@ class Placing:
         reader.read(address, nbytes, deliver, is_light=self._is_narrow and self._chunk_nbytes < _WORTHWHILE_NBYTES)
 
     def place(self, positions: Sequence[int], contents: Sequence[memoryview]) -> None:
-        """Put whole chunks, given as their bytes, where they belong."""
+        """Place whole chunks, given as bytes."""
         values, axes, decode = self._values, self._axes, self._decoder.decode
         parts = [part.tolist() for part in self._unravel(np.array(positions, np.int64))]
         for numbers, content in zip(_rows(parts, len(positions)), contents, strict=True):
@@ -84,26 +84,26 @@ class Placing:
             values[outside] = decode(content)[inside]
 
     def _place_narrow(self, positions: Sequence[int], contents: Sequence[memoryview]) -> None:
-        """The same for plain values, of each chunk from the first to the last that is wanted."""
+        """Place plain values, given for each chunk from the first to the last selected one."""
         values, dtype = self._values, self._values.dtype
         outsides = [axis.outside for axis in self._axes]
-        # A slice has one step, whatever chunk it passes through.
+        # A slice has the same step in every chunk.
         strides = tuple(
             stride * axis.inside[0].step  # type: ignore[union-attr]
             for stride, axis in zip(self._strides, self._axes, strict=True)
         )
         parts = [part.tolist() for part in self._unravel(np.array(positions, np.int64))]
         for numbers, content in zip(_rows(parts, len(positions)), contents, strict=True):
-            # With the dots it is a view even where there are no axes.
+            # The ellipsis makes it a view even without axes.
             place = values[(*[outside[number] for outside, number in zip(outsides, numbers, strict=True)], ...)]
             place[...] = np.ndarray(place.shape, dtype, content, 0, strides)
 
     def _read_into(
         self, reader: RangeReader, positions: Column, address: Column, nbytes: Column
     ) -> npt.NDArray[np.bool_]:
-        """Read what lies in the result as it lies in the file straight into it. Return which chunks are left.
+        """Read directly into the result wherever it is laid out like the file. Return the remaining chunks.
 
-        That pays for long stretches: then the copy from a buffer is what takes the time.
+        This pays off for long contiguous ranges, where copying from a buffer dominates.
         """
         left = np.ones(len(positions), bool)
         if self._values.dtype.hasobject:
@@ -120,7 +120,7 @@ class Placing:
         return left
 
     def _unravel(self, positions: Column) -> tuple[Column, ...]:
-        """Return, for each axis, the number of the part that each position means."""
+        """Return, for each axis, the index of the part at each position."""
         return np.unravel_index(positions, self._counts) if self._counts else ()
 
 
@@ -132,6 +132,6 @@ def _rows(columns: list[list[int]], count: int) -> Sequence[tuple[int, ...]]:
 
 
 def _outer(parts: tuple[Part, ...]) -> tuple[Any, ...]:
-    """Return an index that takes each axis by itself: numpy would take several arrays element by element."""
+    """Return an index that selects each axis independently; numpy would pair several arrays elementwise."""
     arrays = iter(np.ix_(*[part for part in parts if isinstance(part, np.ndarray)]))
     return tuple(next(arrays) if isinstance(part, np.ndarray) else part for part in parts)

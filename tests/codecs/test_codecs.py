@@ -15,27 +15,28 @@ import zarr
 from zarr.registry import get_codec_class
 from zarr.storage import MemoryStore
 
-from h5zarr.codecs.base import FilterCodec
+from h5zarr.codecs.filter_codec import FilterCodec
 from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.filters.table import FILTERS
 
 SHAPE = (6, 50)
 COUNT = 300
 CONFIGURATIONS: dict[str, dict[str, Any]] = {
-    "h5zarr.bitshuffle": {"element_nbytes": 4, "block_count": 64, "compressor": "zstd", "level": 5},
-    "h5zarr.blosc2": {
+    "bitshuffle": {"element_nbytes": 4, "block_count": 64, "compressor": "zstd", "level": 5},
+    "blosc2": {
         "element_nbytes": 4,
         "level": 3,
         "shuffle": "bitshuffle",
         "compressor": "zstd",
         "block_nbytes": 0,
     },
-    "h5zarr.lz4": {"block_nbytes": 500},
-    "h5zarr.lzf": {},
-    "h5zarr.nbit": {
+    "lz4": {"block_nbytes": 500},
+    "lzf": {},
+    "nbit": {
         "count": COUNT,
         "layout": {"kind": "number", "nbytes": 4, "byte_order": "little", "precision": 20, "bit_offset": 0},
     },
-    "h5zarr.scaleoffset": {
+    "scaleoffset": {
         "count": COUNT,
         "kind": "integer",
         "element_nbytes": 4,
@@ -44,15 +45,15 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
         "factor": 0,
         "fill": "0xffffffff",
     },
-    "h5zarr.shuffle": {"element_nbytes": 7},
-    "h5zarr.szip": {
+    "shuffle": {"element_nbytes": 7},
+    "szip": {
         "coding": "nearest-neighbor",
         "byte_order": "little",
         "pixels_per_block": 16,
         "bits_per_pixel": 32,
         "pixels_per_scanline": 50,
     },
-    "h5zarr.zfp": {
+    "zfp": {
         "dtype": "int32",
         "shape": [6, 50],
         "minbits": 1,
@@ -63,28 +64,41 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     },
 }
 NAMES = pytest.mark.parametrize("name", CONFIGURATIONS)
+CODEC = "h5zarr.filter"
+
+
+def document_of(name: str) -> dict[str, Any]:
+    return {"name": CODEC, "configuration": {"filter": name, **CONFIGURATIONS[name]}}
 
 
 def made(name: str) -> FilterCodec:
-    codec = get_codec_class(name).from_dict({"name": name, "configuration": CONFIGURATIONS[name]})
+    codec = get_codec_class(CODEC).from_dict(document_of(name))
     assert isinstance(codec, FilterCodec)
     return codec
+
+
+def made_v2(name: str) -> Any:
+    return numcodecs.get_codec({"id": CODEC, "filter": name, **CONFIGURATIONS[name]})
 
 
 def values() -> np.ndarray:
     return np.random.default_rng(0).integers(0, 1000, SHAPE).astype("<i4")
 
 
-def test_every_codec_is_registered_for_both_versions() -> None:
+def test_both_codecs_are_registered_for_both_versions() -> None:
     for group in ("zarr.codecs", "numcodecs.codecs"):
-        assert {one.name for one in entry_points(group=group)} >= set(CONFIGURATIONS)
+        assert {one.name for one in entry_points(group=group)} >= {CODEC, "h5zarr.elements"}
+
+
+def test_every_filter_without_another_codec_is_tested_here() -> None:
+    assert {kind.name for kind in FILTERS.values() if kind.codec == CODEC} | {"shuffle"} == set(CONFIGURATIONS)
 
 
 @NAMES
 def test_a_configuration_survives_json_and_pickling(name: str) -> None:
     codec = made(name)
     document = codec.to_dict()
-    assert document == {"name": name, "configuration": CONFIGURATIONS[name]}
+    assert document == document_of(name)
     again = type(codec).from_dict(json.loads(json.dumps(document)))
     assert again == codec
     assert hash(again) == hash(codec)
@@ -103,8 +117,8 @@ def test_zarr_writes_and_reads_with_it(name: str) -> None:
 
 @NAMES
 def test_numcodecs_has_it_too(name: str) -> None:
-    codec = numcodecs.get_codec({"id": name, **CONFIGURATIONS[name]})
-    assert codec.get_config() == {"id": name, **CONFIGURATIONS[name]}
+    codec = made_v2(name)
+    assert codec.get_config() == {"id": CODEC, "filter": name, **CONFIGURATIONS[name]}
     assert pickle.loads(pickle.dumps(codec)) == codec
     assert repr(codec).startswith(type(codec).__name__)
     encoded = codec.encode(values())
@@ -116,7 +130,7 @@ def test_numcodecs_has_it_too(name: str) -> None:
 
 @NAMES
 def test_zarr_v2_writes_and_reads_with_it(name: str) -> None:
-    codec = numcodecs.get_codec({"id": name, **CONFIGURATIONS[name]})
+    codec = made_v2(name)
     array = zarr.create_array(
         MemoryStore(), shape=SHAPE, chunks=SHAPE, dtype="<i4", zarr_format=2, compressors=codec, fill_value=0
     )
@@ -126,50 +140,54 @@ def test_zarr_v2_writes_and_reads_with_it(name: str) -> None:
 
 @NAMES
 def test_unknown_settings_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=f"codec {name} has no setting colour"):
-        get_codec_class(name).from_dict({"name": name, "configuration": {"colour": "blue"}})
-    with pytest.raises(ValueError, match=f"codec {name} has no setting colour"):
-        numcodecs.get_codec({"id": name, "colour": "blue"})
+    with pytest.raises(ValueError, match=rf"codec h5zarr.filter \({name}\) has no setting colour"):
+        get_codec_class(CODEC).from_dict({"name": CODEC, "configuration": {"filter": name, "colour": "blue"}})
+    with pytest.raises(ValueError, match=rf"codec h5zarr.filter \({name}\) has no setting colour"):
+        numcodecs.get_codec({"id": CODEC, "filter": name, "colour": "blue"})
 
 
-@pytest.mark.parametrize(
-    "name", ["h5zarr.bitshuffle", "h5zarr.nbit", "h5zarr.scaleoffset", "h5zarr.szip", "h5zarr.zfp"]
-)
+@pytest.mark.parametrize("configuration", [{}, {"filter": "rot13"}, {"filter": 32004}, {"filter": ["lz4"]}])
+def test_an_unknown_filter_is_refused(configuration: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"codec h5zarr.filter knows no filter .* install the package"):
+        get_codec_class(CODEC).from_dict({"name": CODEC, "configuration": configuration})
+
+
+@pytest.mark.parametrize("name", ["bitshuffle", "nbit", "scaleoffset", "szip", "zfp"])
 def test_settings_that_must_be_there_are_asked_for(name: str) -> None:
-    with pytest.raises(ValueError, match=f"codec {name} lacks settings"):
-        get_codec_class(name).from_dict({"name": name})
+    with pytest.raises(ValueError, match=rf"codec h5zarr.filter \({name}\) lacks settings"):
+        get_codec_class(CODEC).from_dict({"name": CODEC, "configuration": {"filter": name}})
 
 
 @pytest.mark.parametrize(
     ("name", "changed"),
     [
-        ("h5zarr.nbit", {"layout": {"kind": "number"}}),
-        ("h5zarr.nbit", {"layout": {"kind": "compound", "nbytes": 4, "members": [1]}}),
-        ("h5zarr.nbit", {"layout": {"kind": "compound", "nbytes": 4, "members": 1}}),
-        ("h5zarr.nbit", {"layout": 4}),
-        ("h5zarr.scaleoffset", {"fill": "12"}),
-        ("h5zarr.scaleoffset", {"fill": 12}),
-        ("h5zarr.scaleoffset", {"factor": 33}),
-        ("h5zarr.scaleoffset", {"signed": 1}),
-        ("h5zarr.szip", {"bits_per_pixel": 25}),
-        ("h5zarr.szip", {"pixels_per_block": 3}),
-        ("h5zarr.szip", {"coding": "huffman"}),
+        ("nbit", {"layout": {"kind": "number"}}),
+        ("nbit", {"layout": {"kind": "compound", "nbytes": 4, "members": [1]}}),
+        ("nbit", {"layout": {"kind": "compound", "nbytes": 4, "members": 1}}),
+        ("nbit", {"layout": 4}),
+        ("scaleoffset", {"fill": "12"}),
+        ("scaleoffset", {"fill": 12}),
+        ("scaleoffset", {"factor": 33}),
+        ("scaleoffset", {"signed": 1}),
+        ("szip", {"bits_per_pixel": 25}),
+        ("szip", {"pixels_per_block": 3}),
+        ("szip", {"coding": "huffman"}),
     ],
 )
 def test_impossible_settings_are_refused(name: str, changed: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"must|is no"):
-        get_codec_class(name)(**(CONFIGURATIONS[name] | changed))
+    with pytest.raises(ValueError, match=r"must|is not a"):
+        get_codec_class(CODEC)(filter=name, **(CONFIGURATIONS[name] | changed))
 
 
 def test_a_codec_does_not_take_another_ones_metadata() -> None:
-    with pytest.raises(ValueError, match=r"this is codec h5zarr.lz4, not 'zstd'"):
-        get_codec_class("h5zarr.lz4").from_dict({"name": "zstd", "configuration": {}})
+    with pytest.raises(ValueError, match=r"this is codec h5zarr.filter, not 'zstd'"):
+        get_codec_class(CODEC).from_dict({"name": "zstd", "configuration": {}})
     with pytest.raises(ValueError, match="must be an object"):
-        get_codec_class("h5zarr.lz4").from_dict({"name": "h5zarr.lz4", "configuration": [1]})
+        get_codec_class(CODEC).from_dict({"name": CODEC, "configuration": [1]})
 
 
 def test_a_broken_chunk_is_not_read_as_values() -> None:
-    array = zarr.create_array(MemoryStore(), shape=SHAPE, chunks=SHAPE, dtype="<i4", compressors=[made("h5zarr.lz4")])
+    array = zarr.create_array(MemoryStore(), shape=SHAPE, chunks=SHAPE, dtype="<i4", compressors=[made("lz4")])
     array[...] = values()
     stored = array.store._store_dict["c/0/0"]
     array.store._store_dict["c/0/0"] = stored[:100]
@@ -178,7 +196,7 @@ def test_a_broken_chunk_is_not_read_as_values() -> None:
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    codec = numcodecs.get_codec({"id": "h5zarr.szip", **CONFIGURATIONS["h5zarr.szip"]})
+    codec = made_v2("szip")
     monkeypatch.setitem(sys.modules, "imagecodecs", None)
     with pytest.raises(Unsupported, match="filter szip needs the package imagecodecs"):
         codec.encode(values())

@@ -6,7 +6,7 @@ import hdf5plugin
 import numpy as np
 import pytest
 
-from h5zarr.encode.filters import encode_filters
+from h5zarr.zarr_model.codecs import encode_filters
 from tests.codecs.zarr_arrays import read_v2, read_v3, v2_of
 from tests.filters.written import DTYPES, PIPELINES, SHAPES, Setting, numbers, plugin, write
 
@@ -28,14 +28,14 @@ def test_zarr_reads_any_element_in_any_chunk(settings: tuple[Setting, ...]) -> N
             values = numbers(shape, dtype)
             chunk = write(values, *settings)
             applied = [one for position, one in enumerate(chunk.filters) if not chunk.mask >> position & 1]
-            codecs = encode_filters(applied, element_nbytes=values.itemsize, nbytes=values.nbytes)
+            codecs = encode_filters(applied, nbytes=values.nbytes)
             assert read_v3(chunk.content, codecs, values.dtype, shape) == values.tobytes()
 
 
 @pytest.mark.parametrize(("dtype", "setting"), TYPED.values(), ids=TYPED)
 def test_zarr_reads_filters_that_know_the_type(dtype: str, setting: Setting) -> None:
     chunk = write(numbers((13, 40), dtype), setting)
-    codecs = encode_filters(chunk.filters, element_nbytes=np.dtype(dtype).itemsize, nbytes=chunk.nbytes)
+    codecs = encode_filters(chunk.filters, nbytes=chunk.nbytes)
     assert read_v3(chunk.content, codecs, np.dtype(dtype), (13, 40)) == chunk.plain
     assert read_v2(chunk.content, [v2_of(codec) for codec in codecs], np.dtype(dtype), (13, 40)) == chunk.plain
 
@@ -44,5 +44,5 @@ def test_zarr_reads_filters_that_know_the_type(dtype: str, setting: Setting) -> 
 def test_zarr_reads_them_in_version_2_too(name: str) -> None:
     values = numbers((13, 41), "<i4")
     chunk = write(values, *PIPELINES[name])
-    codecs = encode_filters(chunk.filters, element_nbytes=4, nbytes=chunk.nbytes)
+    codecs = encode_filters(chunk.filters, nbytes=chunk.nbytes)
     assert read_v2(chunk.content, [v2_of(codec) for codec in codecs], values.dtype, (13, 41)) == values.tobytes()

@@ -64,11 +64,11 @@ def test_nan_and_infinities_survive() -> None:
         ("text", None),
         (["a"], None),
         ([], None),
-        ({"a": np.array(1, "i1"), "b": np.array(1.5)}, [["a", "int8"], ["b", "float64"]]),
-        ([{"a": np.array(1, "i1")}, {"a": np.array(2, "i1")}], [["a", "int8"]]),
+        ({"a": np.array(1, "i1"), "b": np.array(1.5)}, (("a", "int8"), ("b", "float64"))),
+        ([{"a": np.array(1, "i1")}, {"a": np.array(2, "i1")}], (("a", "int8"),)),
         ({"a": "text"}, None),
         ({"a": np.array([1, 2])}, None),
     ],
 )
-def test_the_type_is_told_where_json_does_not_tell_it(value: Any, expected: str | None) -> None:
+def test_the_type_is_told_where_json_does_not_tell_it(value: Any, expected: Any) -> None:
     assert attribute_type(value) == expected

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from h5zarr.encode.encode import TYPES, is_coordinate
-from h5zarr.hierarchy import GroupNode
+from h5zarr.encode.encode import is_coordinate
 from h5zarr.tree import TreeGroup
+from h5zarr.zarr_model.hierarchy import GroupNode, GroupRecord, KeptFillValue, VariableRecord
 from tests.encode.trees import encode, held, scalar, stored
 
 
@@ -16,35 +16,36 @@ def attributes_of(node: Any) -> dict[str, Any]:
     return dict(node.attributes)
 
 
-def test_the_types_of_attributes_stand_on_the_group() -> None:
+def record_of(node: Any) -> GroupRecord | None:
+    assert isinstance(node, GroupNode)
+    return node.record
+
+
+def test_the_types_of_attributes_are_in_the_record_of_the_group() -> None:
     group = TreeGroup(attributes={"n": np.array(1, "<i4"), "title": "t"})
     variables = {
         "/g/v": scalar(scale_factor=np.array(0.5, "<f4"), offset=np.array(0.5)),
         "/w": scalar(n=np.array(1, "u1")),
     }
     hierarchy, _ = encode(variables, groups={"/g": group})
-    assert attributes_of(hierarchy.nodes["/g"]) == {
-        "n": 1,
-        "title": "t",
-        TYPES: {"v": {"scale_factor": "float32"}, "": {"n": "int32"}},
-    }
-    assert attributes_of(hierarchy.nodes["/"]) == {TYPES: {"w": {"n": "uint8"}}}
+    assert attributes_of(hierarchy.nodes["/g"]) == {"n": 1, "title": "t"}
+    inside = {"v": VariableRecord(types={"scale_factor": "float32"})}
+    assert record_of(hierarchy.nodes["/g"]) == GroupRecord(types={"n": "int32"}, variables=inside)
+    assert attributes_of(hierarchy.nodes["/"]) == {}
+    assert record_of(hierarchy.nodes["/"]) == GroupRecord(variables={"w": VariableRecord(types={"n": "uint8"})})
     assert attributes_of(hierarchy.nodes["/g/v"]) == {"scale_factor": 0.5, "offset": 0.5}
 
 
 def test_there_is_no_record_where_json_tells_all() -> None:
     hierarchy, _ = encode({"/v": scalar(units="m", scale=np.array(0.5))})
     assert attributes_of(hierarchy.nodes["/"]) == {}
-
-
-def test_the_name_of_the_record_is_hidden_by_xarray_on_groups() -> None:
-    assert TYPES.startswith("_nc")
+    assert record_of(hierarchy.nodes["/"]) is None
 
 
 def test_a_fill_value_that_masks_is_encoded_and_needs_no_type() -> None:
     hierarchy, _ = encode({"/v": scalar("<i2", _FillValue=np.array(-9, "<i2"))})
     assert attributes_of(hierarchy.nodes["/v"]) == {"_FillValue": -9}
-    assert attributes_of(hierarchy.nodes["/"]) == {}
+    assert record_of(hierarchy.nodes["/"]) is None
     assert hierarchy.warnings == ()
 
 
@@ -60,8 +61,8 @@ def test_a_fill_value_that_cannot_mask_is_left_out_with_a_warning_and_recorded()
     assert (warning.path, warning.kind) == ("/v", "fill value")
     assert "-9999" in warning.message
     assert "uint8" in warning.message
-    recorded = {"v": {"_FillValue": {"value": -9999, "type": "int16"}}}
-    assert attributes_of(hierarchy.nodes["/"]) == {TYPES: recorded}
+    kept = VariableRecord(fill_value=KeptFillValue(value=-9999, type="int16"))
+    assert record_of(hierarchy.nodes["/"]) == GroupRecord(variables={"v": kept})
     assert hierarchy.problems == ()
 
 
@@ -81,9 +82,8 @@ def test_a_coordinate_has_one_axis_of_its_own_name() -> None:
     assert not is_coordinate("/g/y", stored(1, 4, name="x"))
 
 
-def test_a_fill_value_of_another_type_is_kept_in_the_record_of_types() -> None:
+def test_a_fill_value_of_another_type_is_kept_in_the_record() -> None:
     same, other = scalar("<f4", _FillValue=np.array(1e20, ">f4")), scalar("<f4", _FillValue=np.array(1e20))
     hierarchy, _ = encode({"/same": same, "/other": other})
-    assert hierarchy.nodes["/"].attributes == {
-        "_nc_attribute_types": {"other": {"_FillValue": {"value": 1e20, "type": "float64"}}}
-    }
+    kept = VariableRecord(fill_value=KeptFillValue(value=1e20, type="float64"))
+    assert record_of(hierarchy.nodes["/"]) == GroupRecord(variables={"other": kept})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from h5zarr.encode.options import Inlining
-from h5zarr.hierarchy import ArrayNode
+from h5zarr.encode.inlining import Inlining
+from h5zarr.zarr_model.hierarchy import ArrayNode
 from tests.encode.trees import CONTENT, encode, held, stored, texts
 
 NOTHING = Inlining.up_to(0)
@@ -71,7 +71,7 @@ def test_past_the_total_what_can_only_be_inlined_is_a_problem() -> None:
     assert problem.path == "/x"
     assert problem.kind == "unrepresentable"
     assert "takes 101 bytes where 100 may still be inlined" in problem.message
-    assert "--max-inline-bytes" in problem.remedy
+    assert "max_inline_bytes=" in problem.remedy
     assert "/x" not in hierarchy.nodes
     assert "/t" in hierarchy.nodes
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from h5zarr.encode.options import Inlining
+from h5zarr.encode.inlining import Inlining
 from h5zarr.hdf5.model import Filter
-from h5zarr.hierarchy import ArrayNode
 from h5zarr.tree import ConvertedValues, StoredChunks, StoredRun, Variable
+from h5zarr.zarr_model.hierarchy import ArrayNode
 from tests.encode.trees import CONTENT, encode, stored
 
 NOTHING = Inlining.up_to(0)

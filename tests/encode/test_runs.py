@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from h5zarr.encode.arrays import encode_array
-from h5zarr.encode.options import Budget, Inlining
+from h5zarr.encode.inlining import Budget, Inlining
 from h5zarr.encode.runs import choose_length, cut_run
-from h5zarr.hierarchy import ArrayNode
 from h5zarr.io.span import Span
 from h5zarr.io.steps import run as run_step
 from h5zarr.tree import StoredRun, Variable
+from h5zarr.zarr_model.hierarchy import ArrayNode
 
 NOTHING_INLINE = Inlining(array_nbytes=0, coordinate_nbytes=0)
 FILL = -7

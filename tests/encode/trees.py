@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from h5zarr.encode.encode import Encoding
-from h5zarr.encode.options import Inlining
-from h5zarr.hierarchy import Hierarchy
+from h5zarr.encode.inlining import Inlining
 from h5zarr.io.span import Span
 from h5zarr.io.steps import run
 from h5zarr.tree import ConvertedValues, HeldBytes, StoredChunks, Tree, TreeGroup, Variable
+from h5zarr.zarr_model.hierarchy import Hierarchy
 
 CONTENT = bytes(range(256)) * 1024
 

@@ -5,30 +5,31 @@ from __future__ import annotations
 import atexit
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from h5zarr.translating import Options, translate
-from tests.engine.comparison import Agreement, compare
-from tests.roundtrip.xarray_library import Engine
+from h5zarr.commands.translate.translate import translate
+from tests.truth.datasets_against_netcdf import Agreement, compare
+from tests.truth.netcdf_library import NetcdfLibrary
 
 
 @cache
-def _engine() -> Engine:
-    started = Engine("tests.engine.netcdf_worker")
+def _library() -> NetcdfLibrary:
+    started = NetcdfLibrary()
     atexit.register(started.close)
     return started
 
 
-def agreement_of(path: Path, options: Options | None = None) -> Agreement:
+def agreement_of(path: Path, options: dict[str, Any] | None = None) -> Agreement:
     """Return how the engine over a file's references agrees with xarray's netCDF engine over the file."""
-    shown = _engine().show(path)
+    shown = _library().datasets(path)
     assert not isinstance(shown, str), shown
-    return compare(path, translate(path, options=options), shown)
+    return compare(path, translate(path, **(options or {})), shown)
 
 
-def check_identical(path: Path, variables: int, options: Options | None = None) -> None:
+def check_identical(path: Path, variables: int, options: dict[str, Any] | None = None) -> None:
     """Fail unless all that there is, and that many variables, are identical without an excuse."""
     found = agreement_of(path, options)
     assert not found.unopened
     assert not found.differences
-    assert not found.excused
+    assert not found.allowed
     assert (found.variables, found.identical) == (variables, variables)

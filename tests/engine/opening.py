@@ -6,11 +6,11 @@ from typing import Any
 
 import xarray as xr
 
+from h5zarr import opening
+from h5zarr.commands.translate.translation import Translation
+from h5zarr.containers.json.json_reading import decode_references
 from h5zarr.engine.entrypoint import H5ZarrBackendEntrypoint
-from h5zarr.read import opening
 from h5zarr.read.sources import Sources
-from h5zarr.refs.reading import decode_references
-from h5zarr.translating import Translation
 from tests.roundtrip.reading import written
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from h5py import h5t
 
-from h5zarr.engine.attributes import HIDDEN, restore_attributes, restore_fill
+from h5zarr.engine.netcdf_attributes import restore_attributes, restore_fill
+from h5zarr.netcdf_names import HIDDEN
 from tests.engine.made import check_identical
 
 RECORD = [("a", "<i2"), ("b", "<f8")]
@@ -202,6 +203,6 @@ def test_nested_lists_and_objects_stay_what_they_are() -> None:
 
 
 def test_a_fill_value_is_of_the_type_that_is_shown() -> None:
-    assert restore_fill({}, {}, np.dtype("f4")) == {}
-    (fill,) = restore_fill({"_FillValue": "AAAA4P//70c="}, {}, np.dtype(">f4")).values()
+    assert restore_fill({}, None, np.dtype("f4")) == {}
+    (fill,) = restore_fill({"_FillValue": "AAAA4P//70c="}, None, np.dtype(">f4")).values()
     assert (fill, fill.dtype) == (np.float32(3.4028234663852886e38), np.dtype("f4"))

@@ -12,10 +12,8 @@ import pytest
 import xarray as xr
 from xarray.backends.store import StoreBackendEntrypoint
 
+from h5zarr.commands.translate.translate import translate
 from h5zarr.engine.datastore import HierarchyDataStore
-from h5zarr.engine.record import decode_record
-from h5zarr.errors import MalformedFile
-from h5zarr.translating import translate
 from tests.engine.opening import Opened
 
 
@@ -84,29 +82,3 @@ def test_names_that_begin_alike_are_kept_apart(tmp_path: Path) -> None:
         file["a/x"], file["ab/y"], file["a/b/z"] = [1], [2], [3]
     opened = Opened(translate(tmp_path / "groups.h5"), "")
     assert [set(opened.open(group).variables) for group in ("/", "a", "ab", "a/b")] == [set(), {"x"}, {"y"}, {"z"}]
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        [],
-        "text",
-        {"variables": []},
-        {"variables": {"v": {"chunks": "x"}}},
-        {"variables": {"v": {"filters": [1]}}},
-        {"variables": {"v": {"enumeration": {}}}},
-        {"padded": {"a": "x"}},
-        {"unlimited": 3},
-    ],
-    ids=str,
-)
-def test_a_record_that_h5zarr_did_not_write_is_refused_by_name(record: Any) -> None:
-    with pytest.raises(MalformedFile, match="record of storage"):
-        decode_record(record)
-
-
-def test_no_record_is_none() -> None:
-    assert decode_record(None) is None
-    empty = decode_record({})
-    assert empty is not None
-    assert empty.form_of("v").chunk_shape is None

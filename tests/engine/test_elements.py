@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 from h5py import h5t
 
-from h5zarr.encode.options import Inlining
 from h5zarr.engine.elements import Change, Presentation, choose_presentation, present, stored_dtype
 from h5zarr.errors import Unrepresentable
-from h5zarr.hierarchy import ArrayNode, Manifest
-from h5zarr.translating import Options
 from h5zarr.tree import StoredForm
+from h5zarr.zarr_model.grid import RegularGrid
+from h5zarr.zarr_model.hierarchy import ArrayNode, Manifest
 from tests.engine.made import check_identical
 
-REFERRING = Options(inlining=Inlining(array_nbytes=0, coordinate_nbytes=0, converted_nbytes=0))
+REFERRING = {"inline_bytes": 0}
 GAPS = {"names": ["a", "b"], "formats": ["i1", "<f8"], "offsets": [0, 8], "itemsize": 24}
 
 
@@ -47,7 +46,7 @@ def write(path: Path, kind: Any, stored: bytes, shape: tuple[int, ...]) -> None:
         dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.frombuffer(stored, f"V{kind.get_size()}"), mtype=kind)
 
 
-@pytest.mark.parametrize("options", [Options(), REFERRING], ids=["inlined", "referred to"])
+@pytest.mark.parametrize("options", [{}, REFERRING], ids=["inlined", "referred to"])
 @pytest.mark.parametrize(
     "kind",
     [
@@ -62,7 +61,7 @@ def write(path: Path, kind: Any, stored: bytes, shape: tuple[int, ...]) -> None:
     ],
     ids=str,
 )
-def test_types_of_numpy_are_identical(kind: Any, options: Options, tmp_path: Path) -> None:
+def test_types_of_numpy_are_identical(kind: Any, options: dict[str, Any], tmp_path: Path) -> None:
     dtype, path = np.dtype(kind), tmp_path / "x.h5"
     stored = np.random.default_rng(1).integers(0, 2, 4 * dtype.itemsize, np.uint8).tobytes()
     values = np.frombuffer(stored, dtype)
@@ -74,7 +73,7 @@ def test_types_of_numpy_are_identical(kind: Any, options: Options, tmp_path: Pat
     check_identical(path, 2, options)
 
 
-@pytest.mark.parametrize("options", [Options(), REFERRING], ids=["inlined", "referred to"])
+@pytest.mark.parametrize("options", [{}, REFERRING], ids=["inlined", "referred to"])
 @pytest.mark.parametrize(
     "kind",
     [
@@ -86,14 +85,14 @@ def test_types_of_numpy_are_identical(kind: Any, options: Options, tmp_path: Pat
     ],
     ids=["12 of 16", "9 of 16, big, moved", "20 of 32, big", "3 bytes", "5 bytes, big"],
 )
-def test_integers_of_odd_precision_are_identical(kind: Any, options: Options, tmp_path: Path) -> None:
+def test_integers_of_odd_precision_are_identical(kind: Any, options: dict[str, Any], tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         dataset = h5py.h5d.create(file.id, b"x", kind, h5py.h5s.create_simple((4,)))
         dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array([0, 1, 100, 255], "i8"))
     check_identical(tmp_path / "x.h5", 1, options)
 
 
-@pytest.mark.parametrize("options", [Options(), REFERRING], ids=["inlined", "referred to"])
+@pytest.mark.parametrize("options", [{}, REFERRING], ids=["inlined", "referred to"])
 @pytest.mark.parametrize(
     ("padding", "stored"),
     [
@@ -105,7 +104,9 @@ def test_integers_of_odd_precision_are_identical(kind: Any, options: Options, tm
     ],
     ids=["filled with NULs", "NULs inside", "ended by NULs", "filled with blanks", "blanks before"],
 )
-def test_text_of_fixed_length_is_identical(padding: int, stored: bytes, options: Options, tmp_path: Path) -> None:
+def test_text_of_fixed_length_is_identical(
+    padding: int, stored: bytes, options: dict[str, Any], tmp_path: Path
+) -> None:
     write(tmp_path / "x.h5", text(5, padding), stored, (3,))
     check_identical(tmp_path / "x.h5", 1, options)
     write(tmp_path / "scalar.h5", text(5, padding), stored[:5], ())
@@ -142,9 +143,8 @@ def test_classic_files_are_identical(tmp_path: Path) -> None:
 def array(data_type: Any, codec: Any = None) -> ArrayNode:
     none = np.empty(0, np.int64)
     return ArrayNode(
-        shape=(2,),
+        grid=RegularGrid((2,), (2,)),
         data_type=data_type,
-        chunk_shape=(2,),
         codecs=(codec or {"name": "bytes", "configuration": {"endian": "little"}},),
         fill_value=0,
         dimension_names=("x",),

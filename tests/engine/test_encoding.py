@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from h5zarr.encode.encode import STORED
-from h5zarr.encode.options import Inlining
-from h5zarr.hierarchy import GroupNode
-from h5zarr.translating import Options, translate
+from h5zarr.commands.translate.translate import translate
+from h5zarr.zarr_model.hierarchy import GroupNode
+from tests.containers.hierarchies import with_hierarchy
 from tests.engine.made import check_identical
 from tests.engine.opening import Opened
 
@@ -53,19 +52,16 @@ def compressed(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "options", [Options(), Options(inlining=Inlining(array_nbytes=1 << 20))], ids=["referred to", "inlined"]
-)
-def test_filters_are_identical(compressed: Path, options: Options) -> None:
+@pytest.mark.parametrize("options", [{}, {"inline_bytes": 1 << 20}], ids=["referred to", "inlined"])
+def test_filters_are_identical(compressed: Path, options: dict[str, Any]) -> None:
     check_identical(compressed, len(COMPRESSED), options)
 
 
 def test_without_a_record_chunks_and_codecs_tell_the_same(compressed: Path) -> None:
     translation = translate(compressed)
     root = translation.hierarchy.nodes["/"]
-    kept = {name: value for name, value in root.attributes.items() if name != STORED}
-    nodes = {**translation.hierarchy.nodes, "/": GroupNode(attributes=kept)}
-    translation = replace(translation, hierarchy=replace(translation.hierarchy, nodes=nodes))
+    nodes = {**translation.hierarchy.nodes, "/": GroupNode(attributes=root.attributes)}
+    translation = with_hierarchy(translation, replace(translation.hierarchy, nodes=nodes))
     ours = Opened(translation, str(compressed)).open("/")
     with xr.open_dataset(compressed, engine="netcdf4") as theirs:
         for name in COMPRESSED:

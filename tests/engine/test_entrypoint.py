@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from h5zarr.commands.translate.translate import translate
 from h5zarr.engine.entrypoint import H5ZarrBackendEntrypoint
 from h5zarr.engine.values import ZarrValues, open_values
 from h5zarr.errors import H5ZarrError, ProblemWarning, SourceChanged, SourceError
-from h5zarr.io.fetch_policy import FetchPolicy
 from h5zarr.io.remote_ranges import RemoteRanges
-from h5zarr.read.opening import open_hierarchy
-from h5zarr.translating import Options, translate
+from h5zarr.opening import open_hierarchy
 from tests.collections_of_files import SAMPLES
 from tests.servers import Faults, RangeServer, is_closed_soon
 
@@ -64,7 +63,7 @@ def references(file: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def server(file: Path) -> Iterator[RangeServer]:
     with RangeServer({"/file.nc": file.read_bytes()}) as started:
-        translate(file, file.parent / "far.json", options=Options(target_url=started.url("/file.nc")))
+        translate(file, file.parent / "far.json", target_url=started.url("/file.nc"))
         started.files["/refs.json"] = (file.parent / "far.json").read_bytes()
         yield started
 
@@ -119,7 +118,9 @@ def test_a_tree_has_all_groups_or_those_below_one(file: Path, references: Path) 
 
 def test_a_group_that_is_not_there_is_named(references: Path) -> None:
     for open_it in (xr.open_dataset, xr.open_datatree):
-        with pytest.raises(OSError, match=r"file\.nc: group not found: /nowhere; there are /, /quality, /quality/in"):
+        with pytest.raises(
+            OSError, match=r"file\.nc: group not found: /nowhere; the groups are /, /quality, /quality/in"
+        ):
             open_it(references, engine="h5zarr", group="nowhere")
         with pytest.raises(OSError, match=r"group not found: /temp; this is a variable$"):
             open_it(references, engine="h5zarr", group="temp")
@@ -210,8 +211,8 @@ def test_connections_are_closed_with_the_dataset(server: RangeServer) -> None:
 
 
 def test_a_fault_that_stays_is_raised_with_url_and_range(server: RangeServer) -> None:
-    policy = FetchPolicy(attempts=2, timeout_seconds=1)
-    with xr.open_dataset(server.url("/refs.json"), engine="h5zarr", policy=policy) as found:
+    network = {"attempts": 2, "timeout_seconds": 1}
+    with xr.open_dataset(server.url("/refs.json"), engine="h5zarr", network=network) as found:
         server.faults = Faults(statuses=dict.fromkeys(range(1, 99), 503))
         with pytest.raises(SourceError, match=r"/file.nc: bytes \d+-\d+: the server answered HTTP 503"):
             found.temp.load()
@@ -326,8 +327,8 @@ def test_codecs_that_h5zarr_does_not_know_are_left_to_zarr(tmp_path: Path) -> No
 def test_what_references_had_to_leave_out_is_said_when_they_are_opened(tmp_path: Path) -> None:
     for zarr_format in (2, 3):
         out = tmp_path / f"v{zarr_format}.json"
-        translate(SAMPLES / "types_sequences_latest.h5", out, options=Options(zarr_format=zarr_format))
-        with pytest.warns(ProblemWarning, match=r"v\d.json:/.*: Zarr has no type for sequences of variable length"):
+        translate(SAMPLES / "types_sequences_latest.h5", out, zarr_format=zarr_format)
+        with pytest.warns(ProblemWarning, match=r"v\d.json:/.*: Zarr has no type for variable-length sequences"):
             xr.open_dataset(out, engine="h5zarr")
 
 

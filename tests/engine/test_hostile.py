@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import xarray
 
-from h5zarr.encode.encode import STORED, TYPES
-from h5zarr.errors import H5ZarrError
-from h5zarr.translating import translate
+from h5zarr.commands.translate.translate import translate
+from h5zarr.errors import H5ZarrError, ProblemWarning
+from h5zarr.zarr_model.record import NZ_RECORD, RECORD
 
 LITTLE = [{"name": "bytes", "configuration": {"endian": "little"}}]
 
@@ -71,45 +71,121 @@ def with_attributes(refs: dict[str, Any], **attributes: Any) -> dict[str, Any]:
     return refs | {"zarr.json": json.dumps(root | {"attributes": attributes})}
 
 
+def with_record(refs: dict[str, Any], record: Any, name: str = RECORD) -> dict[str, Any]:
+    return with_attributes(refs, **{name: {"h5zarr": 1, **record} if isinstance(record, dict) else record})
+
+
+def assert_the_same(opened: xarray.Dataset) -> None:
+    """Check that values and attributes are those that the file has without a record."""
+    assert opened.attrs == {}
+    assert opened["number"].values.tolist() == [1.5, 300.5, -2.5]
+    assert opened["integer"].values.tolist() == [1, 300, -2]
+    assert opened["complex"].values.tolist() == [1 + 2j, 3]
+    assert opened["record"].values.tolist() == [(1, 2.5)]
+    assert opened["integer"].attrs == {"units": "m"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"h5zarr": 2},
+        {"h5zarr": "1"},
+        {"variables": []},
+        {"variables": 5},
+        {"variables": {"integer": 5}},
+        {"variables": {"integer": {"chunks": [0]}}},
+        {"variables": {"integer": {"chunks": "x"}}},
+        {"variables": {"integer": {"chunks": [2.5]}}},
+        {"variables": {"integer": {"filters": [1]}}},
+        {"variables": {"integer": {"filters": [[1, [{}]]]}}},
+        {"variables": {"integer": {"enumeration": {}}}},
+        {"variables": {"integer": {"enumeration": {"name": 3, "members": {}}}}},
+        {"variables": {"integer": {"number": 5}}},
+        {"variables": {"integer": {"foreign": [{}]}}},
+        {"variables": {"integer": {"types": {"units": 5}}}},
+        {"variables": {"integer": {"types": {"units": "M8[s]"}}}},
+        {"variables": {"integer": {"types": {"units": [["a"]]}}}},
+        {"variables": {"integer": {"types": 5}}},
+        {"variables": {"integer": {"fill_value": {"type": "int8"}}}},
+        {"variables": {"integer": {"fill_value": {"value": "x", "type": "int8"}}}},
+        {"variables": {"integer": {"fill_value": {"value": {}, "type": "int8"}}}},
+        {"variables": {"integer": {"fill_value": 5}}},
+        {"variables": {"record": {"members": [["a"]]}}},
+        {"types": 5},
+        {"types": {"": 3}},
+        {"types": []},
+        {"padded": {"a": "x"}},
+        {"padded": {"a": -1}},
+        {"unlimited": 3},
+        {"unlimited": [3]},
+        {"unlimited": "time"},
+        {"classic": "yes"},
+        {"attributes": []},
+        {"attributes": {"units": "invented"}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("name", [RECORD, NZ_RECORD])
+def test_a_malformed_record_is_ignored_with_a_warning(
+    refs: dict[str, Any], name: str, record: Any, tmp_path: Path
+) -> None:
+    with pytest.warns(ProblemWarning, match=f"/: the record {name} is ignored"):
+        opened = open_references(tmp_path, with_record(refs, record, name), decode_cf=False)
+    assert_the_same(opened)
+
+
 @pytest.mark.parametrize(
     "variables",
     [
         {"number": {"number": "int8"}},
         {"number": {"number": "M8[s]"}},
         {"number": {"enumeration": {"name": "e", "members": {}}, "number": "int16"}},
-        {"integer": {"number": "int8"}},
-        {"integer": {"number": "uint32"}},
         {"integer": {"number": "nonsense"}},
-        {"integer": {"chunks": [0]}},
         {"integer": {"chunks": [1, 1, 1]}},
         {"record": {"members": ["c"]}},
-        {"record": {"members": [["a"]]}},
-        {"integer": {"foreign": [{}]}},
-        {"integer": 5},
+        {"integer": {"fill_value": {"value": 300, "type": "int8"}}},
+        {"record": {"fill_value": {"value": [[1], [2, 3]], "type": "int8"}}},
     ],
     ids=str,
 )
-def test_a_record_that_does_not_fit_is_an_error(refs: dict[str, Any], variables: Any, tmp_path: Path) -> None:
-    with pytest.raises(H5ZarrError):
-        open_references(tmp_path, with_attributes(refs, **{STORED: {"variables": variables}}), decode_cf=False)
+def test_a_record_that_does_not_fit_is_ignored_with_a_warning(
+    refs: dict[str, Any], variables: Any, tmp_path: Path
+) -> None:
+    (name,) = variables
+    with pytest.warns(ProblemWarning, match=f"/{name}: the record does not fit the node and is ignored"):
+        opened = open_references(tmp_path, with_record(refs, {"variables": variables}), decode_cf=False)
+    assert_the_same(opened)
 
 
-@pytest.mark.parametrize(
-    "types",
-    [5, {"integer": 5}, {"integer": {"units": 5}, "": 3}, {"integer": {"_FillValue": {"type": "int8"}}}, {"": []}],
-    ids=str,
-)
-def test_types_that_do_not_fit_are_an_error_or_without_effect(refs: dict[str, Any], types: Any, tmp_path: Path) -> None:
-    try:
-        opened = open_references(tmp_path, with_attributes(refs, **{TYPES: types}), decode_cf=False)
-    except H5ZarrError:
-        return
-    assert opened["integer"].values.tolist() == [1, 300, -2]
+@pytest.mark.parametrize("kind", ["int8", "uint32"])
+def test_a_recorded_type_that_is_too_small_for_the_values_is_an_error(
+    refs: dict[str, Any], kind: str, tmp_path: Path
+) -> None:
+    record = {"variables": {"integer": {"number": kind}}}
+    with pytest.raises(H5ZarrError, match="too small for the values"):
+        open_references(tmp_path, with_record(refs, record), decode_cf=False)
+
+
+@pytest.mark.parametrize("value", [5, [], "text", "{", "[" * 5000, {"variables": 5}, {}, None, '{"a": 1}'], ids=repr)
+@pytest.mark.parametrize("name", [RECORD, NZ_RECORD])
+def test_what_only_has_the_name_of_a_record_is_an_attribute_like_others(
+    refs: dict[str, Any], name: str, value: Any, tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    opened = open_references(tmp_path, with_attributes(refs, **{name: value}), decode_cf=False)
+    assert list(opened.attrs) == [name]
+    assert not [one for one in recwarn if issubclass(one.category, ProblemWarning)]
+    del opened.attrs[name]
+    assert_the_same(opened)
+
+
+def test_a_record_of_types_that_attributes_do_not_have_is_without_effect(refs: dict[str, Any], tmp_path: Path) -> None:
+    record = {"types": {"lost": "int8"}, "variables": {"integer": {"types": {"units": "int8"}}, "lost": {}}}
+    assert_the_same(open_references(tmp_path, with_record(refs, record), decode_cf=False))
 
 
 def test_a_pair_of_names_is_needed_for_a_complex_number(refs: dict[str, Any], tmp_path: Path) -> None:
     record = {"variables": {"complex": {"members": ["a", "b", "c"]}}}
-    opened = open_references(tmp_path, with_attributes(refs, **{STORED: record}), decode_cf=False)
+    opened = open_references(tmp_path, with_record(refs, record), decode_cf=False)
     assert opened["complex"].values.tolist() == [1 + 2j, 3]
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from h5py import h5s
 
-from h5zarr.encode.filters import encode_filters
 from h5zarr.errors import Unsupported
 from h5zarr.filters.pipeline import is_known, undo_filters
+from h5zarr.zarr_model.codecs import encode_filters
 from tests.collections_of_files import SAMPLES, SHARED, parameters, sample_files, shared_files
 from tests.filters.written import described
 
@@ -49,9 +49,9 @@ def check_dataset(dataset: h5py.Dataset) -> None:
     nbytes = dataset.id.get_type().get_size() * int(np.prod(dataset.chunks))
     if any(not is_known(one.number) for one in filters):
         with pytest.raises(Unsupported):
-            encode_filters(filters, element_nbytes=1, nbytes=nbytes)
+            encode_filters(filters, nbytes=nbytes)
         return
-    assert encode_filters(filters, element_nbytes=dataset.id.get_type().get_size(), nbytes=nbytes)
+    assert encode_filters(filters, nbytes=nbytes)
     for number in range(dataset.id.get_num_chunks()):
         origin = dataset.id.get_chunk_info(number).chunk_offset
         mask, content = dataset.id.read_direct_chunk(origin)

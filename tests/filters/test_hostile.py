@@ -14,8 +14,8 @@ import pytest
 
 from h5zarr.errors import MalformedFile
 from h5zarr.filters import bitshuffle, blosc, blosc2, bzip2, deflate, lz4, lzf, szip, zfp, zstd
-from h5zarr.filters.bounds import most
 from h5zarr.filters.table import FILTERS
+from h5zarr.filters.toolkit import most
 from tests.filters.written import DEFLATE, LZF, NBIT, Setting, numbers, plugin, write
 
 ROUNDS = 300

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.filters import lzf
-from h5zarr.filters.optional import load
+from h5zarr.filters.toolkit import load
 from tests.filters.written import LZF, numbers, write
 
 CONTENTS = st.binary(max_size=600) | st.lists(st.sampled_from([b"abc", b"\0" * 40, b"x"]), max_size=200).map(b"".join)

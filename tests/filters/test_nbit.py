@@ -146,7 +146,7 @@ def test_content_that_ends_early_is_malformed() -> None:
 
 
 def test_no_more_is_allocated_than_a_chunk_needs() -> None:
-    with pytest.raises(MalformedFile, match="says that it holds 17179869180 bytes, but the chunk has 40"):
+    with pytest.raises(MalformedFile, match="claims to hold 17179869180 bytes, but the chunk has 40"):
         nbit.decode(bytes(14), (8, 0, 2**32 - 1, *NUMBER), 40)
 
 

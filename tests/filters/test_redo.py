@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from h5zarr.errors import H5ZarrError, MalformedFile
-from h5zarr.filters.redo import redo_filters
+from h5zarr.filters.pipeline import redo_filters
 from h5zarr.filters.table import FILTERS
 from h5zarr.hdf5.model import Filter
 

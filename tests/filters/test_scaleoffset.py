@@ -129,7 +129,7 @@ def test_what_is_not_finite_cannot_be_encoded() -> None:
 
 
 def test_a_chunk_of_another_size_cannot_be_encoded() -> None:
-    with pytest.raises(ValueError, match="set up for 40 bytes, not 39"):
+    with pytest.raises(ValueError, match="expects 40 bytes, not 39"):
         scaleoffset.encode(bytes(39), settings_values())
 
 
@@ -149,7 +149,7 @@ def test_broken_content_is_malformed(content: bytes, message: str) -> None:
 
 
 def test_no_more_is_allocated_than_a_chunk_needs() -> None:
-    with pytest.raises(MalformedFile, match="says that it holds 4294967292 bytes, but the chunk has 40"):
+    with pytest.raises(MalformedFile, match="claims to hold 4294967292 bytes, but the chunk has 40"):
         scaleoffset.decode(bytes(100), settings_values(count=2**30 - 1), 40)
 
 

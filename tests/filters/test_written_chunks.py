@@ -9,8 +9,7 @@ import pytest
 from h5py import h5t
 
 from h5zarr.filters import szip, zfp
-from h5zarr.filters.pipeline import undo_filters
-from h5zarr.filters.redo import redo_filters
+from h5zarr.filters.pipeline import redo_filters, undo_filters
 from tests.filters.written import (
     DTYPES,
     PIPELINES,

@@ -21,9 +21,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from h5zarr.commands.translate.translate import translate
+from h5zarr.commands.verify.verify import Verification, verify
 from h5zarr.errors import H5ZarrError
-from h5zarr.translating import translate
-from h5zarr.verifying.verify import Verification, verify
 from tests.fuzz import seeds
 from tests.fuzz.mutating import Seed, mutate
 from tests.fuzz.worker import limit_memory

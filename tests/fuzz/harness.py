@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from h5zarr.containers.json.json_reading import decode_references
 from h5zarr.encode.encode import Encoding
-from h5zarr.encode.options import Inlining
+from h5zarr.encode.inlining import Inlining
 from h5zarr.errors import H5ZarrError
-from h5zarr.filters.bounds import most
 from h5zarr.filters.table import FILTERS
+from h5zarr.filters.toolkit import most
 from h5zarr.hdf5.file import read_file
 from h5zarr.io.span import Span
 from h5zarr.io.steps import run
 from h5zarr.netcdf3.interpret import interpret_classic
 from h5zarr.netcdf3.layout import read_classic
-from h5zarr.refs.reading import decode_references
 from tests.fuzz import seeds
 
 Fuzz = Callable[[bytes], None]

@@ -129,14 +129,13 @@ def json_seeds() -> tuple[Any, ...]:
     made: list[Any] = [TEMPLATED]
     for name in REFERRED:
         for zarr_format in (2, 3):
-            done = h5zarr.translate(SAMPLES / name, options=h5zarr.Options(zarr_format=zarr_format))
+            done = h5zarr.translate(SAMPLES / name, zarr_format=zarr_format)
             made.append(unfold(_document(done)))
     return tuple(made)
 
 
 def _document(done: h5zarr.Translation) -> Any:
-    from h5zarr.refs.json_v2 import write_nodes_v2
-    from h5zarr.refs.json_v3 import write_json_v3
+    from h5zarr.containers.json.json_writing import write_json
 
     parts: list[bytes] = []
 
@@ -144,10 +143,7 @@ def _document(done: h5zarr.Translation) -> Any:
         def write(self, data: bytes, /) -> None:
             parts.append(bytes(data))
 
-    if done.nodes_v2 is not None:
-        write_nodes_v2(done.nodes_v2, done.hierarchy.urls, done.provenance, Sink())
-    else:
-        write_json_v3(done.hierarchy, done.provenance, Sink())
+    write_json(done.fitted, done.provenance, Sink())
     return json.loads(b"".join(parts))
 
 

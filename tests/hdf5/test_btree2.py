@@ -116,14 +116,14 @@ TREE = {
 @pytest.mark.parametrize(
     ("parts", "complaint"),
     [
-        ({0x100: header(root=0x200, count=1, total=5, depth=1)}, "has 4 records, its header says 5"),
+        ({0x100: header(root=0x200, count=1, total=5, depth=1)}, "has 4 records, but its header says 5"),
         ({0x100: header(root=0x200, count=1, total=3, depth=1)}, "records"),
         ({0x100: header(root=0x200, count=7, total=7, depth=1)}, "more records than it can hold"),
         ({0x100: header(root=0x200, count=1, total=4, depth=33)}, "depth 33"),
-        ({0x100: header(root=0x200, count=1, total=1 << 40, depth=1)}, "claims 1099511627776 records"),
+        ({0x100: header(root=0x200, count=1, total=1 << 40, depth=1)}, "impossible size: 1099511627776 records"),
         ({0x100: header(root=0x200, count=1, total=4, depth=1, record_nbytes=60)}, "records of 60 bytes"),
         ({0x100: header(root=0x200, count=1, total=4, depth=1, record_nbytes=0)}, "records of 0 bytes"),
-        ({0x100: header(root=0x200, count=1, total=4, depth=1, record_nbytes=50)}, "hold no record"),
+        ({0x100: header(root=0x200, count=1, total=4, depth=1, record_nbytes=50)}, "too small for a record"),
         ({0x100: header(root=0x300, count=2, total=3)}, "has 2 records, not 3"),
         ({0x100: header(root=0x5000, count=2, total=2)}, "outside the file"),
         ({0x100: header(root=0x400, count=1, total=4, depth=1)}, "begins with|fails its checksum"),

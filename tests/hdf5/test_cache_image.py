@@ -13,7 +13,7 @@ from h5zarr.io.span import Span
 from h5zarr.io.steps import Step, run
 from tests.collections_of_files import SAMPLES
 from tests.fake_file import UNDEFINED, FakeFile, uint, with_checksum
-from tests.oracle import compare
+from tests.truth.scan_against_h5py import compare
 
 AT = 0x1000
 

@@ -51,7 +51,7 @@ def test_a_name_ends_at_its_null_which_is_passed_over() -> None:
     cursor = Cursor(b"lat\0\0lon", "message")
     assert cursor.terminated() == b"lat"
     assert cursor.terminated() == b""
-    with pytest.raises(MalformedFile, match="message has a name without an end"):
+    with pytest.raises(MalformedFile, match="message has an unterminated name"):
         cursor.terminated()
 
 

@@ -76,7 +76,7 @@ def test_contiguous_data_has_the_size_of_its_extent() -> None:
 
 def test_compact_data_has_the_size_of_its_extent() -> None:
     assert layout((Kind.LAYOUT, b"\x03\0" + uint(12, 2) + bytes(12))) == CompactLayout(bytes(12))
-    with pytest.raises(MalformedFile, match="compact data has 11 bytes, its extent needs 12"):
+    with pytest.raises(MalformedFile, match="compact data has 11 bytes, expected 12"):
         layout((Kind.LAYOUT, b"\x03\0" + uint(11, 2) + bytes(11)))
 
 
@@ -96,10 +96,10 @@ def test_external_segments_name_their_files_in_a_local_heap() -> None:
         ((SPACE, contiguous(0x800, 12)), "object has no datatype message"),
         ((I4, contiguous(0x800, 12)), "object has no dataspace message"),
         ((I4, SPACE), "object has no layout message"),
-        ((I4, SPACE, contiguous(0x800, 11)), "contiguous data has 11 bytes, its extent needs 12"),
+        ((I4, SPACE, contiguous(0x800, 11)), "contiguous data has 11 bytes, expected 12"),
         ((I4, SPACE, contiguous(0xFF8, 12)), "outside the file"),
-        ((I4, SPACE, chunked(2, 2, 4)), "for a dataset of rank 1"),
-        ((I4, SPACE, chunked(2, 8)), "elements of 8 bytes, the datatype has 4"),
+        ((I4, SPACE, chunked(2, 2, 4)), "a dataset of rank 1 has chunks"),
+        ((I4, SPACE, chunked(2, 8)), "elements have 8 bytes, but the datatype has 4"),
         ((I4, SPACE, (Kind.LAYOUT, b"\x09")), r"unknown version 9 \(byte 0x50\)"),
         (((Kind.DATATYPE, b"\x10"), SPACE), r"datatype message ends .* \(byte 0x50\)"),
     ],

@@ -9,9 +9,10 @@ import h5py
 import numpy as np
 import pytest
 
+from h5zarr.formats import scan_source
 from h5zarr.hdf5.model import ChunkedLayout, Dataset
+from h5zarr.io.access import Access
 from h5zarr.io.source import open_source
-from h5zarr.scanning import scan_source
 from tests.io.policies import EXACT
 
 
@@ -29,7 +30,7 @@ def make(path: Path, *, attribute_count: int, filtered: bool) -> None:
 
 def scan_far(path: Path) -> tuple[Dataset, int]:
     fsspec.filesystem("memory").pipe("/early.h5", path.read_bytes())
-    with open_source("memory://early.h5", policy=EXACT) as source:
+    with open_source("memory://early.h5", Access(network=EXACT)) as source:
         scanned = scan_source(source)
         assert scanned.problems == ()
         return next(dataset for _, dataset in scanned.datasets()), source.log.rounds

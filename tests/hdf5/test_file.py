@@ -119,7 +119,7 @@ def test_a_truncated_file_says_how_much_is_missing(path: Path) -> None:
     except MalformedFile as error:  # where the last bytes are those of the root group
         said = f"/: {error}"
     assert said.startswith("/: ")
-    assert f"it should have {len(content)} bytes, 4 are missing" in said
+    assert f"it should have {len(content)} bytes, but 4 are missing" in said
 
 
 def test_a_file_without_a_superblock_is_refused_with_what_it_begins_with(tmp_path: Path) -> None:

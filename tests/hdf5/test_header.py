@@ -111,7 +111,7 @@ def test_a_message_that_must_be_understood_is_unsupported_when_it_is_not_known(b
     assert contents(read(known)) == [b"comment."]
     harmless = FakeFile({AT: header(message(0x70, b"unknown!"))}, nbytes=4096)
     assert contents(read(harmless)) == [b"unknown!"]
-    with pytest.raises(Unsupported, match="message of type 0x70"):
+    with pytest.raises(Unsupported, match="message of unknown type 0x70"):
         read(FakeFile({AT: header(message(0x70, b"unknown!", flags=0x80))}, nbytes=4096))
 
 
@@ -213,7 +213,7 @@ def test_two_continuations_to_the_same_block_are_malformed() -> None:
 @pytest.mark.parametrize(("address", "nbytes"), [(UNDEFINED, 8), (0x1400, 0), (0x1FF8, 16), (0x1400, 1 << 60)])
 def test_a_continuation_that_points_nowhere_is_malformed(address: int, nbytes: int) -> None:
     file = FakeFile({AT: header_v1(message_v1(16, continuation(address, nbytes)))}, nbytes=0x2000)
-    with pytest.raises(MalformedFile, match=r"points nowhere|outside the file"):
+    with pytest.raises(MalformedFile, match=r"has no address|outside the file"):
         read(file)
     assert file.rounds == 1
 
@@ -248,7 +248,7 @@ def test_a_damaged_header_of_version_2_fails_its_checksum(damage: int) -> None:
     ],
 )
 def test_a_message_past_the_end_of_its_header_is_malformed(header: bytes, at: int) -> None:
-    with pytest.raises(MalformedFile, match="message of type 0x3 reaches past the end of its header") as caught:
+    with pytest.raises(MalformedFile, match="message of type 0x3 extends beyond its header") as caught:
         read(FakeFile({AT: header}, nbytes=0x2000))
     assert caught.value.address == at
 

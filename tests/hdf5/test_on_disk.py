@@ -57,7 +57,7 @@ def test_bytes_behind_the_structure_do_not_matter() -> None:
 
 
 def test_a_structure_cut_short_is_told_with_its_address() -> None:
-    with pytest.raises(MalformedFile, match=r"demo header is cut short \(byte 0x200\)"):
+    with pytest.raises(MalformedFile, match=r"demo header is truncated \(byte 0x200\)"):
         DemoHeader.decode(demo()[:-1], Sizes(), at=0x200)
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
 
 from tests.collections_of_files import SAMPLES, SHARED, parameters, sample_files, shared_files
-from tests.oracle import compare
-
-with contextlib.suppress(ImportError):
-    import hdf5plugin  # noqa: F401  registers the filters that h5py lacks
+from tests.truth.scan_against_h5py import compare
 
 
 def check(path: Path, record_property: pytest.RecordProperty) -> None:

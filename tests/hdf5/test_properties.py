@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.oracle import compare
+from tests.truth.scan_against_h5py import compare
 
 DTYPES = ["i1", "<u2", ">i4", "<i8", ">u8", "<f2", ">f4", "<f8", "?", "<c8", ">c16", "S1", "S7", "V3"]
 STRUCTURED = [

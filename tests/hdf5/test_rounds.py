@@ -13,11 +13,11 @@ from pathlib import Path
 import h5py
 import pytest
 
+from h5zarr.formats import scan_source
 from h5zarr.hdf5.file import read_file
 from h5zarr.io.source import open_source
 from h5zarr.io.span import Span
 from h5zarr.io.steps import run
-from h5zarr.scanning import scan_source
 from tests.collections_of_files import SAMPLES, sample_files
 
 EXPECTED = Path(__file__).with_name("rounds.json")

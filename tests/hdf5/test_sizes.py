@@ -57,5 +57,5 @@ def test_nodes_may_not_take_more_bytes_than_the_file_has() -> None:
     visits = Visits(Sizes(end=100), "tree")
     visits.claim(0, 60)
     visits.claim(1, 40)
-    with pytest.raises(MalformedFile, match="tree claims more bytes than the file has"):
+    with pytest.raises(MalformedFile, match="tree takes more bytes than the file has"):
         visits.claim(2, 1)

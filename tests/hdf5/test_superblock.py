@@ -56,7 +56,7 @@ def test_addresses_and_lengths_of_2_4_and_8_bytes_are_read(build, offset_nbytes:
 @pytest.mark.parametrize(("offset_nbytes", "length_nbytes"), [(16, 8), (8, 16), (3, 8), (8, 0)])
 def test_other_widths_are_unsupported(build, offset_nbytes: int, length_nbytes: int) -> None:
     file = FakeFile({0: build(offset_nbytes=offset_nbytes, length_nbytes=length_nbytes)}, nbytes=4096)
-    with pytest.raises(Unsupported, match="h5zarr reads 2, 4 and 8"):
+    with pytest.raises(Unsupported, match="h5zarr supports 2, 4 and 8"):
         read(file)
 
 
@@ -135,7 +135,7 @@ def test_a_wrong_checksum_is_malformed() -> None:
 
 @pytest.mark.parametrize("build", [superblock_v0, superblock_v2])
 def test_a_superblock_without_a_root_is_malformed(build) -> None:
-    with pytest.raises(MalformedFile, match="superblock names no root group"):
+    with pytest.raises(MalformedFile, match="superblock has no root group"):
         read(FakeFile({0: build(root=None)}, nbytes=4096))
 
 

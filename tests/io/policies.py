@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from h5zarr.io.policy import MIB, ReadPolicy
+from h5zarr.io.network import MIB, NetworkPolicy
 
 # Bytes exactly as asked.
-EXACT = ReadPolicy(
+EXACT = NetworkPolicy(
     latency_seconds=0,
     bytes_per_second=100e6,
     request_seconds=0,
@@ -17,6 +17,6 @@ EXACT = ReadPolicy(
 )
 
 # With which a file of 8 MiB is neither read whole nor in two strokes: a round trip is worth 1 MB, a request 60 kB.
-LARGE = ReadPolicy(
+LARGE = NetworkPolicy(
     latency_seconds=0.01, bytes_per_second=100e6, whole_round_trips=4, whole_seconds=0, block_nbytes=MIB // 32
 )

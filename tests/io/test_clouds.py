@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 import xarray
 
+from h5zarr.commands.translate.translate import translate
 from h5zarr.errors import SourceChanged, SourceError, SourceGone
 from h5zarr.io import fetch
-from h5zarr.io.policy import ReadPolicy
+from h5zarr.io.access import Access
+from h5zarr.io.network import NetworkPolicy
 from h5zarr.io.ranges import open_ranges, read_one
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
-from h5zarr.translating import translate
 from tests.io.policies import EXACT
 from tests.made_files import make_plain
 from tests.servers import ETAG, Counts, Faults, RangeServer
@@ -83,7 +84,7 @@ def server(started: RangeServer, monkeypatch: pytest.MonkeyPatch) -> RangeServer
 
 @every_cloud
 def test_one_request_opens_an_object_and_tells_what_it_is(cloud: Cloud, server: RangeServer, body: bytes) -> None:
-    with open_source(cloud.url, cloud.options(server)) as source:
+    with open_source(cloud.url, Access(storage_options=cloud.options(server))) as source:
         assert source.identity == Identity(nbytes=len(body), etag=ETAG, mtime=MTIME, version=cloud.version)
         assert [bytes(one) for one in source.read_many([Span(100, 50), Span(9000, 3)])] == [
             body[100:150],
@@ -96,7 +97,9 @@ def test_one_request_opens_an_object_and_tells_what_it_is(cloud: Cloud, server: 
 def test_as_many_requests_are_under_way_as_the_policy_says(cloud: Cloud, server: RangeServer, body: bytes) -> None:
     server.latency = 0.1
     try:
-        with open_source(cloud.url, cloud.options(server), replace(SMALL, concurrency=40)) as source:
+        with open_source(
+            cloud.url, Access(storage_options=cloud.options(server), network=replace(SMALL, concurrency=40))
+        ) as source:
             spans = [Span(number * 100 + 1000, 10) for number in range(40)]
             assert [bytes(one) for one in source.read_many(spans)] == [body[span.address : span.end] for span in spans]
     finally:
@@ -106,7 +109,7 @@ def test_as_many_requests_are_under_way_as_the_policy_says(cloud: Cloud, server:
 
 @every_cloud
 def test_an_object_that_is_replaced_in_mid_scan_is_noticed(cloud: Cloud, server: RangeServer) -> None:
-    with open_source(cloud.url, cloud.options(server), SMALL) as source:
+    with open_source(cloud.url, Access(storage_options=cloud.options(server), network=SMALL)) as source:
         source.read_many([Span(0, 8)])
         server.etag, server.headers = '"new"', {"x-goog-generation": "18"}
         with pytest.raises(SourceChanged, match=r"since it was opened: its (ETag|version) is"):
@@ -123,11 +126,11 @@ def condition(cloud: Cloud, server: RangeServer, number: int) -> str | None:
 
 @every_cloud
 def test_requests_after_the_first_are_for_what_it_told(cloud: Cloud, server: RangeServer) -> None:
-    with open_source(cloud.url, cloud.options(server), SMALL) as source:
+    with open_source(cloud.url, Access(storage_options=cloud.options(server), network=SMALL)) as source:
         source.read_many([Span(9000, 8)])
         source.read_many([Span(7000, 8)])
     assert [condition(cloud, server, number) for number in range(3)] == [None] + 2 * [cloud.version or ETAG]
-    reader = open_ranges(cloud.url, cloud.options(server), expected=source.identity)
+    reader = open_ranges(cloud.url, Access(storage_options=cloud.options(server)), expected=source.identity)
     assert len(read_one(reader, Span(9000, 8))) == 8
     assert condition(cloud, server, 3) == (cloud.version or ETAG)
     assert len(server.counts.urls) == 4
@@ -135,13 +138,13 @@ def test_requests_after_the_first_are_for_what_it_told(cloud: Cloud, server: Ran
 
 @every_cloud
 def test_an_object_that_was_replaced_is_refused_once_and_not_sent(cloud: Cloud, server: RangeServer) -> None:
-    with open_source(cloud.url, cloud.options(server), SMALL) as source:
+    with open_source(cloud.url, Access(storage_options=cloud.options(server), network=SMALL)) as source:
         server.etag, server.headers = '"new"', {"x-goog-generation": "18"}
         with pytest.raises(SourceChanged, match=r"since it was opened: its (ETag|version) is no longer") as caught:
             source.read_many([Span(9000, 8)])
         assert caught.value.__context__ is None
         assert (source.log.requests, source.log.nbytes) == (2, 512)
-    reader = open_ranges(cloud.url, cloud.options(server), expected=source.identity)
+    reader = open_ranges(cloud.url, Access(storage_options=cloud.options(server)), expected=source.identity)
     with pytest.raises(SourceChanged, match=r"since it was translated: its (ETag|version) is no longer"):
         read_one(reader, Span(9000, 8))
     assert len(server.counts.urls) == 3
@@ -150,7 +153,7 @@ def test_an_object_that_was_replaced_is_refused_once_and_not_sent(cloud: Cloud, 
 @every_cloud
 def test_an_object_store_that_takes_no_notice_is_noticed_by_its_answers(cloud: Cloud, server: RangeServer) -> None:
     server.faults = Faults(ignore_condition=True)
-    with open_source(cloud.url, cloud.options(server), SMALL) as source:
+    with open_source(cloud.url, Access(storage_options=cloud.options(server), network=SMALL)) as source:
         server.etag, server.headers = '"new"', {"x-goog-generation": "18"}
         with pytest.raises(SourceChanged, match=r"since it was opened: its (ETag|version) is (18|\"new\")"):
             source.read_many([Span(9000, 8)])
@@ -159,7 +162,7 @@ def test_an_object_store_that_takes_no_notice_is_noticed_by_its_answers(cloud: C
 @every_cloud
 def test_a_weak_etag_is_no_condition(cloud: Cloud, server: RangeServer) -> None:
     server.etag, server.headers = 'W/"1"', {}
-    with open_source(cloud.url, cloud.options(server), SMALL) as source:
+    with open_source(cloud.url, Access(storage_options=cloud.options(server), network=SMALL)) as source:
         source.read_many([Span(9000, 8)])
     assert [condition(cloud, server, number) for number in range(2)] == [None, None]
 
@@ -170,7 +173,7 @@ def test_a_weak_etag_is_no_condition(cloud: Cloud, server: RangeServer) -> None:
 )
 def test_of_a_version_that_the_url_chooses(cloud: Cloud, query: str, asked: str | None, server: RangeServer) -> None:
     """Only S3 has one that can be replaced: "null", of a bucket that keeps no versions any more."""
-    with open_source(cloud.url + query, cloud.options(server), SMALL) as source:
+    with open_source(cloud.url + query, Access(storage_options=cloud.options(server), network=SMALL)) as source:
         source.read_many([Span(9000, 8)])
     assert [condition(cloud, server, number) for number in range(2)] == [None, asked]
     assert all("=17" in url or "=v7" in url for url in server.counts.urls)
@@ -179,7 +182,7 @@ def test_of_a_version_that_the_url_chooses(cloud: Cloud, query: str, asked: str 
 def test_what_is_no_version_does_not_hide_another_etag(server: RangeServer) -> None:
     """All objects of S3 that came while a bucket kept no versions have the version "null", one after the other."""
     server.faults, server.headers = Faults(ignore_condition=True), {"x-amz-version-id": "null"}
-    with open_source(AMAZON.url, AMAZON.options(server), SMALL) as source:
+    with open_source(AMAZON.url, Access(storage_options=AMAZON.options(server), network=SMALL)) as source:
         server.etag = '"new"'
         with pytest.raises(SourceChanged, match='its ETag is "new"'):
             source.read_many([Span(9000, 8)])
@@ -187,7 +190,7 @@ def test_what_is_no_version_does_not_hide_another_etag(server: RangeServer) -> N
 
 def test_a_condition_of_the_user_for_objects_stays_theirs(server: RangeServer) -> None:
     options = {**AMAZON.options(server), "s3_additional_kwargs": {"IfMatch": "*"}}
-    with open_source(AMAZON.url, options, SMALL) as source:
+    with open_source(AMAZON.url, Access(storage_options=options, network=SMALL)) as source:
         source.read_many([Span(9000, 8)])
     assert [condition(AMAZON, server, number) for number in range(2)] == ["*", "*"]
 
@@ -213,9 +216,9 @@ def test_a_refusal_is_final_and_says_what_to_check(cloud: Cloud, status: int, se
     options = cloud.options(server)
     server.faults = Faults(every=status)
     with pytest.raises(SourceError, match="access was refused") as caught:
-        open_source(cloud.url, options)
+        open_source(cloud.url, Access(storage_options=options))
     assert len(server.counts.urls) == 1
-    assert {"s3fs": "requester_pays", "gcsfs": 'token="anon"', "adlfs": "sas_token"}[cloud.package] in str(
+    assert {"s3fs": "requester_pays", "gcsfs": "anon=True", "adlfs": "sas_token"}[cloud.package] in str(
         caught.value.remedy
     )
 
@@ -223,7 +226,7 @@ def test_a_refusal_is_final_and_says_what_to_check(cloud: Cloud, status: int, se
 @every_cloud
 def test_a_missing_object_is_final_and_says_what_to_check(cloud: Cloud, server: RangeServer) -> None:
     with pytest.raises(SourceGone, match="there is no such file") as caught:
-        open_source(cloud.url + "x", cloud.options(server))
+        open_source(cloud.url + "x", Access(storage_options=cloud.options(server)))
     assert len(server.counts.urls) == 1
     assert "endpoint_url" in caught.value.remedy
 
@@ -232,14 +235,14 @@ def test_a_missing_object_is_final_and_says_what_to_check(cloud: Cloud, server: 
 def test_a_server_that_fails_is_asked_again(cloud: Cloud, server: RangeServer, body: bytes) -> None:
     options = cloud.options(server)
     server.faults = Faults(statuses={1: 503, 2: 500}, short=frozenset({4}), cut=frozenset({5}))
-    with open_source(cloud.url, options, SMALL) as source:
+    with open_source(cloud.url, Access(storage_options=options, network=SMALL)) as source:
         assert len(server.counts.gets) == 3
         assert bytes(source.read_many([Span(9000, 100)])[0]) == body[9000:9100]
     assert len(server.counts.gets) == 6
     server.faults = Faults(every=503)
     server.counts.urls.clear()
     with pytest.raises(SourceError, match="the server answered HTTP 503"):
-        open_source(cloud.url, options)
+        open_source(cloud.url, Access(storage_options=options))
     assert len(server.counts.urls) == 3
 
 
@@ -247,31 +250,41 @@ def test_what_botocore_has_repeated_is_not_repeated_once_more(server: RangeServe
     options = {**AMAZON.options(server), "config_kwargs": {"retries": {"max_attempts": 1}}}
     server.faults = Faults(every=500)
     with pytest.raises(SourceError, match="HTTP 500"):
-        open_source(AMAZON.url, options)
+        open_source(AMAZON.url, Access(storage_options=options))
     assert len(server.counts.urls) == 2
 
 
 def test_a_server_that_does_not_answer_is_given_up(server: RangeServer) -> None:
     for cloud in (AMAZON, GOOGLE, AZURE):
         options = cloud.options(server)
-        open_source(cloud.url, options).close()  # what is needed once takes longer than the time that is given below
-        server.faults, server.counts.gets = Faults(hang=frozenset({1, 2})), []
+        open_source(
+            cloud.url, Access(storage_options=options)
+        ).close()  # what is needed once takes longer than the time that is given below
+        server.set_faults(Faults(hang=frozenset({1, 2})))
         with pytest.raises(SourceError, match=r"no answer within 0\.2 seconds"):
-            open_source(cloud.url, options, ReadPolicy(timeout_seconds=0.2, attempts=2))
+            open_source(
+                cloud.url, Access(storage_options=options, network=NetworkPolicy(timeout_seconds=0.2, attempts=2))
+            )
         assert len(server.counts.gets) == 2
 
 
 def test_who_pays_is_told_to_the_server(server: RangeServer) -> None:
-    with open_source(AMAZON.url, {**AMAZON.options(server), "requester_pays": True}, SMALL) as source:
+    with open_source(
+        AMAZON.url, Access(storage_options={**AMAZON.options(server), "requester_pays": True}, network=SMALL)
+    ) as source:
         source.read_many([Span(9000, 8)])
     assert [one.get("x-amz-request-payer") for one in server.counts.headers] == ["requester"] * 2
-    with open_source(GOOGLE.url, {**GOOGLE.options(server), "requester_pays": "mine"}) as source:
+    with open_source(
+        GOOGLE.url, Access(storage_options={**GOOGLE.options(server), "requester_pays": "mine"})
+    ) as source:
         assert "userProject=mine" in server.counts.urls[-1]
 
 
 def test_a_key_for_encrypted_objects_is_sent_along(server: RangeServer) -> None:
     encryption = {"SSECustomerKey": "0" * 32, "SSECustomerAlgorithm": "AES256"}
-    with open_source(AMAZON.url, {**AMAZON.options(server), "s3_additional_kwargs": encryption}):
+    with open_source(
+        AMAZON.url, Access(storage_options={**AMAZON.options(server), "s3_additional_kwargs": encryption})
+    ):
         assert server.counts.headers[-1]["x-amz-server-side-encryption-customer-algorithm"] == "AES256"
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from h5zarr.errors import SourceChanged, SourceError
-from h5zarr.io.condition import UNCONDITIONAL, find_condition
-from h5zarr.io.fetch_policy import FetchPolicy
+from h5zarr.io.access import Access
+from h5zarr.io.answers import UNCONDITIONAL, find_condition
+from h5zarr.io.network import NetworkPolicy
 from h5zarr.io.ranges import RangeReader, open_ranges, read_one
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
@@ -34,7 +35,7 @@ def read(reader: RangeReader) -> None:
 
 def test_a_scan_is_of_the_state_that_the_first_answer_told(serve: Any, body: bytes) -> None:
     server = serve(body)
-    with open_source(server.url("/file.h5"), policy=BEGUN) as source:
+    with open_source(server.url("/file.h5"), Access(network=BEGUN)) as source:
         source.read_many(SPANS[:2])
         source.read_many(SPANS[2:4])
         assert (source.log.rounds, source.log.requests) == (3, 5)
@@ -43,7 +44,7 @@ def test_a_scan_is_of_the_state_that_the_first_answer_told(serve: Any, body: byt
 
 def test_a_state_that_was_asked_for_is_that_of_all_ranges(serve: Any, body: bytes) -> None:
     server = serve(body)
-    with open_source(server.url("/file.h5"), policy=EXACT) as source:
+    with open_source(server.url("/file.h5"), Access(network=EXACT)) as source:
         source.read_many(SPANS[:1])
     assert server.counts.heads == 1
     assert conditions(server) == [None, ETAG]
@@ -52,7 +53,7 @@ def test_a_state_that_was_asked_for_is_that_of_all_ranges(serve: Any, body: byte
 def test_chunks_are_of_the_state_that_is_expected(serve: Any, body: bytes) -> None:
     server = serve(body)
     expected = Identity(nbytes=len(body), etag=ETAG)
-    read(open_ranges(server.url("/file.h5"), policy=FetchPolicy(latency_seconds=0), expected=expected))
+    read(open_ranges(server.url("/file.h5"), Access(network=NetworkPolicy(latency_seconds=0)), expected=expected))
     assert conditions(server) == 20 * [ETAG]
 
 
@@ -79,7 +80,7 @@ def test_what_is_no_strong_etag_is_no_condition(serve: Any, body: bytes, etag: s
 def test_a_weak_etag_is_compared_all_the_same(serve: Any, body: bytes) -> None:
     server = serve(body)
     server.etag = 'W/"1"'
-    with open_source(server.url("/file.h5"), policy=BEGUN) as source:
+    with open_source(server.url("/file.h5"), Access(network=BEGUN)) as source:
         assert bytes(source.read_many(SPANS[:1])[0]) == body[200_000:200_010]
         server.etag = 'W/"2"'
         with pytest.raises(SourceChanged, match='its ETag is W/"2", and was W/"1"'):
@@ -89,7 +90,7 @@ def test_a_weak_etag_is_compared_all_the_same(serve: Any, body: bytes) -> None:
 
 def test_a_file_that_is_replaced_between_two_rounds_is_refused_once(serve: Any, body: bytes) -> None:
     server = serve(body)
-    with open_source(server.url("/file.h5") + "?key=hush", policy=BEGUN) as source:
+    with open_source(server.url("/file.h5") + "?key=hush", Access(network=BEGUN)) as source:
         server.etag = '"new"'
         nbytes = server.counts.nbytes
         with pytest.raises(SourceChanged, match=r'since it was opened: its ETag is no longer "abc123"\n') as caught:
@@ -115,7 +116,7 @@ def test_chunks_of_a_file_that_was_replaced_are_refused_at_once(serve: Any, body
 
 def test_a_server_that_takes_no_notice_is_noticed_by_its_answers(serve: Any, body: bytes) -> None:
     server = serve(body, faults=Faults(ignore_condition=True))
-    with open_source(server.url("/file.h5"), policy=BEGUN) as source:
+    with open_source(server.url("/file.h5"), Access(network=BEGUN)) as source:
         server.etag = '"new"'
         with pytest.raises(SourceChanged, match='since it was opened: its ETag is "new", and was "abc123"'):
             source.read_many(SPANS[:1])
@@ -124,7 +125,7 @@ def test_a_server_that_takes_no_notice_is_noticed_by_its_answers(serve: Any, bod
 
 def test_a_passing_fault_does_not_lose_the_condition(serve: Any, body: bytes) -> None:
     server = serve(body, faults=Faults(statuses={2: 503}, short=frozenset({3})))
-    with open_source(server.url("/file.h5"), policy=BEGUN) as source:
+    with open_source(server.url("/file.h5"), Access(network=BEGUN)) as source:
         source.read_many(SPANS[:1])
     assert conditions(server) == [None] + 3 * [ETAG]
 
@@ -132,7 +133,7 @@ def test_a_passing_fault_does_not_lose_the_condition(serve: Any, body: bytes) ->
 def test_a_server_that_does_not_implement_conditions_is_told_as_it_is(serve: Any, body: bytes) -> None:
     server = serve(body, faults=Faults(statuses=dict.fromkeys(range(2, 9), 501)))
     with (
-        open_source(server.url("/file.h5"), policy=BEGUN) as source,
+        open_source(server.url("/file.h5"), Access(network=BEGUN)) as source,
         pytest.raises(SourceError, match="the server answered HTTP 501") as caught,
     ):
         source.read_many(SPANS[:1])
@@ -146,20 +147,22 @@ def test_a_condition_of_the_user_stays_theirs(serve: Any, body: bytes, name: str
     server = serve(body)
     given: dict[str, Any] = {"headers": {name: "*"}}
     options = {"client_kwargs": given} if is_default else given
-    with open_source(server.url("/file.h5"), options, BEGUN) as source:
+    with open_source(server.url("/file.h5"), Access(storage_options=options, network=BEGUN)) as source:
         source.read_many(SPANS[:1])
         identity = source.identity
-    read_one(open_ranges(server.url("/file.h5"), options, expected=identity), SPANS[0])
+    read_one(open_ranges(server.url("/file.h5"), Access(storage_options=options), expected=identity), SPANS[0])
     assert conditions(server) == ["*"] * 3
     server.etag = '"new"'
     with pytest.raises(SourceChanged, match='its ETag is "new"'):
-        read_one(open_ranges(server.url("/file.h5"), options, expected=identity), SPANS[0])
+        read_one(open_ranges(server.url("/file.h5"), Access(storage_options=options), expected=identity), SPANS[0])
 
 
 def test_a_condition_of_the_user_that_is_not_met_is_no_change(serve: Any, body: bytes) -> None:
     server = serve(body)
     with pytest.raises(SourceError, match="the server answered HTTP 412") as caught:
-        read_one(open_ranges(server.url("/file.h5"), {"headers": {"If-Match": '"theirs"'}}), SPANS[0])
+        read_one(
+            open_ranges(server.url("/file.h5"), Access(storage_options={"headers": {"If-Match": '"theirs"'}})), SPANS[0]
+        )
     assert not isinstance(caught.value, SourceChanged)
     assert "If-Match" in caught.value.remedy
     assert len(server.counts.gets) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from h5zarr.errors import SourceError
 from h5zarr.io.file_object import FileObjectSource
-from h5zarr.io.policy import MIB
+from h5zarr.io.network import MIB
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 
@@ -45,7 +45,7 @@ def test_a_file_that_ends_early_is_a_source_error() -> None:
     file = io.BytesIO(b"0123456789")
     with FileObjectSource(file, url="https://host/file.h5?key=hunter2") as source:
         file.truncate(4)
-        with pytest.raises(SourceError, match=r"^https://host/file\.h5: bytes 0-9: the answer has 4 bytes") as caught:
+        with pytest.raises(SourceError, match=r"^https://host/file\.h5: bytes 0-9: the response has 4 bytes") as caught:
             source.read_many([Span(1, 8)])
     assert "hunter2" not in str(caught.value)
 

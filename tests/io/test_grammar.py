@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from h5zarr.io.anonymous import anonymous_options
-from h5zarr.io.grammar import find_named, is_chain, protocol_of, split_chain, split_path, split_query, strip_user
+from h5zarr.io.access import Access
+from h5zarr.io.protocols import protocol_of
+from h5zarr.io.urls import find_named, is_chain, split_chain, split_path, split_query, strip_user
 
 
 @pytest.mark.parametrize(
@@ -88,6 +89,7 @@ def test_protocols_are_lower_case_and_paths_are_files() -> None:
 
 
 def test_credentials_are_declined_for_the_last_link() -> None:
-    assert anonymous_options("s3://bucket/a::b.h5") == {"anon": True}
-    assert anonymous_options("zip://a.h5::gs://bucket/a.zip") == {"token": "anon"}
-    assert anonymous_options("zip://a.h5::/a::s3.zip") == {}
+    access = Access(anon=True)
+    assert access.options_for("s3://bucket/a::b.h5") == {"anon": True}
+    assert access.options_for("zip://a.h5::gs://bucket/a.zip") == {"gs": {"token": "anon"}}
+    assert access.options_for("zip://a.h5::/a::s3.zip") == {}

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from h5zarr.errors import SourceError
+from h5zarr.io.access import Access
+from h5zarr.io.network import MIB, NetworkPolicy
 from h5zarr.io.obstore import ObjectSource
-from h5zarr.io.policy import MIB, ReadPolicy
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
 from tests.io.policies import EXACT, LARGE
@@ -29,9 +30,9 @@ def over_http(server: Any) -> HTTPStore:
     return HTTPStore.from_url(server.url(""), client_options={"allow_http": True}, retry_config={"max_retries": 0})
 
 
-@pytest.mark.parametrize("policy", [None, EXACT], ids=["default", "exact"])
-def test_bytes_come_out_of_a_store_as_they_were_put_in(body: bytes, policy: ReadPolicy | None) -> None:
-    with ObjectSource(in_memory(body), "room/file.h5", url="memory://room/file.h5", policy=policy) as source:
+@pytest.mark.parametrize("policy", [NetworkPolicy(), EXACT], ids=["default", "exact"])
+def test_bytes_come_out_of_a_store_as_they_were_put_in(body: bytes, policy: NetworkPolicy) -> None:
+    with ObjectSource(in_memory(body), "room/file.h5", url="memory://room/file.h5", network=policy) as source:
         assert source.nbytes == source.identity.nbytes == len(body)
         for spans in (SPANS, SPANS[::-1]):
             expected = [body[span.address : span.end] for span in spans]
@@ -41,7 +42,10 @@ def test_bytes_come_out_of_a_store_as_they_were_put_in(body: bytes, policy: Read
 
 def test_the_requests_are_those_that_fsspec_would_make(serve: Any, body: bytes) -> None:
     asked = []
-    for opened in (lambda one: open_source(one.url("/file.h5"), policy=LARGE), lambda one: through_store(one, LARGE)):
+    for opened in (
+        lambda one: open_source(one.url("/file.h5"), Access(network=LARGE)),
+        lambda one: through_store(one, LARGE),
+    ):
         server = serve(body)
         with opened(server) as source:
             source.read_many([Span(0, 8)])
@@ -52,8 +56,8 @@ def test_the_requests_are_those_that_fsspec_would_make(serve: Any, body: bytes) 
     assert asked[0] == asked[1]
 
 
-def through_store(server: Any, policy: ReadPolicy) -> ObjectSource:
-    return ObjectSource(over_http(server), "file.h5", url=server.url("/file.h5"), policy=policy)
+def through_store(server: Any, policy: NetworkPolicy) -> ObjectSource:
+    return ObjectSource(over_http(server), "file.h5", url=server.url("/file.h5"), network=policy)
 
 
 def test_requests_under_way_are_bounded(serve: Any, body: bytes) -> None:
@@ -88,7 +92,7 @@ def test_a_file_that_becomes_shorter_is_a_source_error() -> None:
     store = in_memory(b"12345678")
     with ObjectSource(store, "room/file.h5", url="memory://room/file.h5") as source:
         store.put("room/file.h5", b"1234")
-        with pytest.raises(SourceError, match="the answer has 4 bytes instead of 8"):
+        with pytest.raises(SourceError, match="the response has 4 bytes instead of 8"):
             source.read_many([Span(1, 2)])
 
 

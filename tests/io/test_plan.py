@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from h5zarr.io.network import KIB, MIB, RoundLimits
 from h5zarr.io.plan import Ranges, plan_fetches, subtract_ranges, total_nbytes, unite_ranges
-from h5zarr.io.policy import KIB, MIB
-from h5zarr.io.round_limits import RoundLimits
 
 FILE_NBYTES = 400
 NOTHING: Ranges = np.empty((0, 2), dtype=np.int64)

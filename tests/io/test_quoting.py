@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h5zarr.io.quoting import UnclearURL, find_one_path, is_rewritten, quote_name, settle_link, settle_url
-from h5zarr.io.reference_url import reference_url
+from h5zarr.io.urls import UnclearURL, find_one_path, is_rewritten, quote_name, reference_url, settle_link, settle_url
 
 yarl = pytest.importorskip("yarl")
 ASCII = [chr(code) for code in range(32, 127)]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from h5zarr.io.plan import Ranges
-from h5zarr.io.read_ahead import ReadAhead
+from h5zarr.io.planned import ReadAhead
 
 
 def ranges(*pairs: tuple[int, int]) -> Ranges:

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from h5zarr.errors import SourceChanged, SourceError
-from h5zarr.io.policy import MIB, ReadPolicy
+from h5zarr.io.access import Access
+from h5zarr.io.network import MIB, NetworkPolicy
 from h5zarr.io.remote import RemoteSource, interpret_identity
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
@@ -59,9 +60,9 @@ def any_url(request: pytest.FixtureRequest, body: bytes, tmp_path: Path) -> str:
     return f"simplecache::file://{path}"
 
 
-@pytest.mark.parametrize("policy", [None, EXACT], ids=["default", "exact"])
-def test_every_kind_of_url_gives_the_same_bytes(any_url: str, body: bytes, policy: ReadPolicy | None) -> None:
-    with open_source(any_url, policy=policy) as source:
+@pytest.mark.parametrize("policy", [NetworkPolicy(), EXACT], ids=["default", "exact"])
+def test_every_kind_of_url_gives_the_same_bytes(any_url: str, body: bytes, policy: NetworkPolicy) -> None:
+    with open_source(any_url, Access(network=policy)) as source:
         assert isinstance(source, RemoteSource)
         assert source.nbytes == source.identity.nbytes == len(body)
         assert read(source, SPANS) == expected(body, SPANS)
@@ -126,7 +127,7 @@ def test_of_a_file_that_came_whole_nothing_is_planned(serve: Any, body: bytes) -
 
 def test_opening_brings_the_beginning_of_a_large_file(serve: Any, body: bytes) -> None:
     server = serve(body)
-    with open_source(server.url("/file.h5"), policy=LARGE) as source:
+    with open_source(server.url("/file.h5"), Access(network=LARGE)) as source:
         assert (source.log.rounds, source.log.infos) == (1, 0)
         source.read_many([])
         source.read_many([Span(100, 0)])
@@ -138,7 +139,7 @@ def test_opening_brings_the_beginning_of_a_large_file(serve: Any, body: bytes) -
 
 def test_the_log_agrees_with_the_server(serve: Any, body: bytes) -> None:
     server = serve(body)
-    with open_source(server.url("/file.h5"), policy=LARGE) as source:
+    with open_source(server.url("/file.h5"), Access(network=LARGE)) as source:
         source.read_many([Span(n * 100_000, 10) for n in range(80)])
         source.read_many([Span(n * 100_000 + 50_000, 10) for n in range(80)])
         assert (source.log.rounds, source.log.infos) == (3, 0)
@@ -173,7 +174,7 @@ def test_identities_are_found_under_the_names_of_various_stores(stated: dict[str
 
 def test_requests_under_way_are_bounded(serve: Any, body: bytes) -> None:
     server = serve(body, latency=0.02)
-    with open_source(server.url("/file.h5"), policy=replace(EXACT, concurrency=5)) as source:
+    with open_source(server.url("/file.h5"), Access(network=replace(EXACT, concurrency=5))) as source:
         spans = [Span(n * 10_000, 100) for n in range(100)]
         assert read(source, spans) == expected(body, spans)
         assert source.log.rounds == 1
@@ -186,7 +187,7 @@ def test_ten_thousand_spans_are_one_round_within_the_overhead(serve: Any, body: 
     order = np.random.default_rng(3).permutation(10_000).tolist()
     spans = [Span(n * 800, 200) for n in order]
     slow = replace(LARGE, latency_seconds=0.001, bytes_per_second=1e6, first_read_nbytes=0, ahead_share=0.3)
-    with open_source(server.url("/file.h5"), policy=replace(slow, request_seconds=0.0001)) as source:
+    with open_source(server.url("/file.h5"), Access(network=replace(slow, request_seconds=0.0001))) as source:
         assert read(source, spans) == expected(body, spans)
         assert source.log.rounds == 1
         assert source.log.nbytes == server.counts.nbytes <= 1.3 * 200 * 10_000
@@ -194,7 +195,7 @@ def test_ten_thousand_spans_are_one_round_within_the_overhead(serve: Any, body: 
 
 def test_the_cache_is_bounded_though_a_round_is_not(memory_url: str, body: bytes) -> None:
     policy = replace(EXACT, cache_nbytes=MIB, request_nbytes=MIB // 4)
-    with RemoteSource(memory_url, policy=policy) as source:
+    with RemoteSource(memory_url, Access(network=policy)) as source:
         (whole,) = source.read_many([Span(0, 8 * MIB)])
         assert bytes(whole) == body
         assert source._cache.nbytes <= MIB
@@ -207,7 +208,7 @@ def test_the_cache_is_bounded_though_a_round_is_not(memory_url: str, body: bytes
 def test_a_passing_fault_is_survived_and_counted(serve: Any, body: bytes) -> None:
     faults = Faults(statuses={2: 503, 3: 429}, cut=frozenset({5}), short=frozenset({6}), hang=frozenset({7}))
     server = serve(body, faults=faults)
-    with open_source(server.url("/file.h5"), policy=replace(EXACT, timeout_seconds=1)) as source:
+    with open_source(server.url("/file.h5"), Access(network=replace(EXACT, timeout_seconds=1))) as source:
         spans = [Span(n * 100_000, 100) for n in range(10)]
         assert read(source, spans) == expected(body, spans)
         assert (source.log.rounds, source.log.requests) == (1, 15)
@@ -219,7 +220,7 @@ def test_a_passing_fault_is_survived_and_counted(serve: Any, body: bytes) -> Non
         (Faults(statuses=dict.fromkeys(range(2, 20), 503)), "the server answered HTTP 503"),
         (Faults(statuses={2: 403}), "access was refused"),
         (Faults(statuses={2: 418}), "the server answered HTTP 418"),
-        (Faults(short=frozenset(range(2, 20))), "the answer has 50 bytes instead of 100"),
+        (Faults(short=frozenset(range(2, 20))), "the response has 50 bytes instead of 100"),
         (Faults(cut=frozenset(range(2, 20))), "could not be read"),
         (Faults(vanish_after=1), "there is no such file"),
         (Faults(hang=frozenset({2, 3})), "no answer within 0.3 seconds"),
@@ -228,7 +229,7 @@ def test_a_passing_fault_is_survived_and_counted(serve: Any, body: bytes) -> Non
 def test_a_fault_in_mid_scan_names_url_and_range_and_remedy(serve: Any, body: bytes, faults: Faults, what: str) -> None:
     server = serve(body, faults=faults)
     policy = replace(EXACT, timeout_seconds=0.3, attempts=2)
-    with open_source(server.url("/file.h5") + "?token=secret", policy=policy) as source:
+    with open_source(server.url("/file.h5") + "?token=secret", Access(network=policy)) as source:
         source.read_many([Span(0, 8)])
         with pytest.raises(SourceError) as caught:
             source.read_many([Span(1000, 100)])
@@ -242,7 +243,7 @@ def test_a_fault_in_mid_scan_names_url_and_range_and_remedy(serve: Any, body: by
 
 def test_a_file_that_is_replaced_in_mid_scan_is_not_mixed(serve: Any, body: bytes) -> None:
     server = serve(body)
-    with open_source(server.url("/file.h5"), policy=EXACT) as source:
+    with open_source(server.url("/file.h5"), Access(network=EXACT)) as source:
         source.read_many([Span(0, 8)])
         server.etag = '"new"'
         with pytest.raises(SourceChanged, match=r"has changed since it was opened: its ETag is no longer") as caught:
@@ -256,7 +257,7 @@ def test_a_server_without_an_address_is_told_in_words() -> None:
 
 
 def test_a_file_that_vanishes_from_memory_is_a_source_error(memory_url: str) -> None:
-    with open_source(memory_url, policy=EXACT) as source:
+    with open_source(memory_url, Access(network=EXACT)) as source:
         source.read_many([Span(0, 8)])
         fsspec.filesystem("memory").store.clear()
         with pytest.raises(SourceError, match=r"memory://room/file\.h5: bytes 100-107: there is no such file"):
@@ -264,15 +265,15 @@ def test_a_file_that_vanishes_from_memory_is_a_source_error(memory_url: str) -> 
 
 
 def test_a_file_that_has_become_shorter_is_a_source_error(memory_url: str, body: bytes) -> None:
-    with open_source(memory_url, policy=EXACT) as source:
+    with open_source(memory_url, Access(network=EXACT)) as source:
         fsspec.filesystem("memory").pipe_file("/room/file.h5", body[:100])
-        with pytest.raises(SourceError, match="bytes 96-103: the answer has 4 bytes instead of 8"):
+        with pytest.raises(SourceError, match="bytes 96-103: the response has 4 bytes instead of 8"):
             source.read_many([Span(96, 8)])
 
 
 def test_the_whole_file_instead_of_a_range_is_cut_right(serve: Any, body: bytes) -> None:
     server = serve(body, faults=Faults(ignore_range=True))
-    with open_source(server.url("/file.h5"), policy=LARGE) as source:
+    with open_source(server.url("/file.h5"), Access(network=LARGE)) as source:
         assert read(source, [Span(1000, 100)]) == [body[1000:1100]]
         assert read(source, SPANS) == expected(body, SPANS)
         assert source.log.rounds == 1
@@ -281,8 +282,11 @@ def test_the_whole_file_instead_of_a_range_is_cut_right(serve: Any, body: bytes)
 
 def test_the_whole_of_a_large_file_instead_of_a_range_is_refused(serve: Any, body: bytes) -> None:
     server = serve(body, faults=Faults(ignore_range=True))
-    policy = ReadPolicy(cache_nbytes=MIB)
-    with open_source(server.url("/file.h5"), policy=policy) as source, pytest.raises(SourceError, match="ignores byte"):
+    policy = NetworkPolicy(cache_nbytes=MIB)
+    with (
+        open_source(server.url("/file.h5"), Access(network=policy)) as source,
+        pytest.raises(SourceError, match="ignores byte"),
+    ):
         source.read_many([Span(1000, 100)])
 
 
@@ -305,7 +309,7 @@ def test_reading_outside_the_file_asks_nobody(memory_url: str, span: Span) -> No
 def test_secrets_are_neither_shown_nor_chained(serve: Any, body: bytes) -> None:
     server = serve(body, faults=Faults(vanish_after=1))
     url = server.url("/file.h5").replace("http://", "http://user:hush@") + "?signature=hush"
-    with open_source(url, {"headers": {"X-Key": "hush"}}, policy=EXACT) as source:
+    with open_source(url, Access(storage_options={"headers": {"X-Key": "hush"}}, network=EXACT)) as source:
         source.read_many([Span(0, 8)])
         assert "hush" not in source.url + repr(source)
         with pytest.raises(SourceError) as caught:
@@ -315,7 +319,7 @@ def test_secrets_are_neither_shown_nor_chained(serve: Any, body: bytes) -> None:
 
 def test_wrong_storage_options_are_a_source_error() -> None:
     with pytest.raises(SourceError, match="storage options") as caught:
-        open_source("http://127.0.0.1:1/a", {"headers": "secret"})
+        open_source("http://127.0.0.1:1/a", Access(storage_options={"headers": "secret"}))
     assert "secret" not in str(caught.value)
 
 
@@ -348,7 +352,7 @@ def test_rounds_in_any_order_return_exactly_what_was_asked(
 ) -> None:
     body = np.random.default_rng(5).bytes(3200)
     fsspec.filesystem("memory").pipe_file("/any.h5", body)
-    policy = ReadPolicy(
+    policy = NetworkPolicy(
         block_nbytes=block_nbytes,
         cache_nbytes=cache_nbytes,
         request_nbytes=split_nbytes,
@@ -358,7 +362,7 @@ def test_rounds_in_any_order_return_exactly_what_was_asked(
         whole_seconds=0,
         first_read_nbytes=64,
     )
-    with RemoteSource("memory://any.h5", policy=policy) as source:
+    with RemoteSource("memory://any.h5", Access(network=policy)) as source:
         for number, pairs in enumerate(rounds, start=1):
             spans = [Span(*pair) for pair in pairs]
             assert read(source, spans) == expected(body, spans)

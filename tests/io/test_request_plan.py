@@ -7,23 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from h5zarr.io.fetch_policy import MIB, FetchPolicy
-from h5zarr.io.request_plan import plan_requests
+from h5zarr.io.network import MIB, NetworkPolicy
+from h5zarr.io.plan import plan_requests
 
 
-def plan(spans: list[tuple[int, int]], policy: FetchPolicy) -> list[tuple[int, int, list[int]]]:
+def plan(spans: list[tuple[int, int]], policy: NetworkPolicy) -> list[tuple[int, int, list[int]]]:
     columns = np.array(spans, np.int64).reshape(-1, 2)
     requests = plan_requests(columns[:, 0], columns[:, 1], policy)
     return [(one.span.address, one.span.nbytes, one.numbers.tolist()) for one in requests]
 
 
 def test_limits_follow_from_latency_and_bandwidth() -> None:
-    assert (FetchPolicy().request_nbytes, FetchPolicy().gap_nbytes) == (4 * MIB, 125_000)
-    near = FetchPolicy(latency_seconds=0.001, bytes_per_second=1e9)
-    assert (near.request_nbytes, near.gap_nbytes) == (MIB, 31_250)
-    far = FetchPolicy(latency_seconds=0.15, bytes_per_second=100e6)
-    assert far.request_nbytes == 15 * MIB
-    assert FetchPolicy(latency_seconds=0).gap_nbytes == 0
+    assert (NetworkPolicy().chunk_request_nbytes, NetworkPolicy().chunk_gap_nbytes) == (4 * MIB, 125_000)
+    near = NetworkPolicy(latency_seconds=0.001, bytes_per_second=1e9)
+    assert (near.chunk_request_nbytes, near.chunk_gap_nbytes) == (MIB, 31_250)
+    far = NetworkPolicy(latency_seconds=0.15, bytes_per_second=100e6)
+    assert far.chunk_request_nbytes == 15 * MIB
+    assert NetworkPolicy(latency_seconds=0).chunk_gap_nbytes == 0
 
 
 @pytest.mark.parametrize(
@@ -31,31 +31,31 @@ def test_limits_follow_from_latency_and_bandwidth() -> None:
 )
 def test_a_policy_that_cannot_be_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} is"):
-        FetchPolicy(**wrong)  # type: ignore[arg-type]
+        NetworkPolicy(**wrong)  # type: ignore[arg-type]
 
 
 def test_neighbours_come_together_up_to_the_size_of_a_request() -> None:
     chunks = [(n * MIB, MIB) for n in range(10)]
-    assert [(at // MIB, size // MIB) for at, size, _ in plan(chunks, FetchPolicy())] == [(0, 4), (4, 4), (8, 2)]
+    assert [(at // MIB, size // MIB) for at, size, _ in plan(chunks, NetworkPolicy())] == [(0, 4), (4, 4), (8, 2)]
 
 
 def test_a_small_gap_is_read_and_a_large_one_is_not() -> None:
-    gap = FetchPolicy().gap_nbytes
-    assert plan([(0, 10), (10 + gap, 10)], FetchPolicy()) == [(0, 20 + gap, [0, 1])]
-    assert plan([(0, 10), (11 + gap, 10)], FetchPolicy()) == [(0, 10, [0]), (11 + gap, 10, [1])]
+    gap = NetworkPolicy().chunk_gap_nbytes
+    assert plan([(0, 10), (10 + gap, 10)], NetworkPolicy()) == [(0, 20 + gap, [0, 1])]
+    assert plan([(0, 10), (11 + gap, 10)], NetworkPolicy()) == [(0, 10, [0]), (11 + gap, 10, [1])]
 
 
 def test_a_chunk_that_is_larger_than_a_request_is_not_cut() -> None:
-    assert plan([(0, 9 * MIB), (9 * MIB, 10)], FetchPolicy()) == [(0, 9 * MIB, [0]), (9 * MIB, 10, [1])]
+    assert plan([(0, 9 * MIB), (9 * MIB, 10)], NetworkPolicy()) == [(0, 9 * MIB, [0]), (9 * MIB, 10, [1])]
 
 
 def test_a_chunk_that_is_wanted_twice_is_fetched_once() -> None:
-    assert plan([(5, 10), (100, 1), (5, 10)], FetchPolicy()) == [(5, 96, [0, 2, 1])]
+    assert plan([(5, 10), (100, 1), (5, 10)], NetworkPolicy()) == [(5, 96, [0, 2, 1])]
 
 
 def test_nothing_is_asked_for_nothing() -> None:
-    assert plan([], FetchPolicy()) == []
-    assert plan([(7, 0)], FetchPolicy()) == []
+    assert plan([], NetworkPolicy()) == []
+    assert plan([(7, 0)], NetworkPolicy()) == []
 
 
 @given(
@@ -67,7 +67,7 @@ def test_every_span_is_in_one_request_and_no_byte_in_two(
     spans: list[tuple[int, int]], request_mib: int, scale: int
 ) -> None:
     spans = [(address * scale, nbytes * scale) for address, nbytes in spans]
-    policy = FetchPolicy(latency_seconds=1, bytes_per_second=request_mib * MIB, concurrency=16)
+    policy = NetworkPolicy(latency_seconds=1, bytes_per_second=request_mib * MIB, concurrency=16)
     requests = plan(spans, policy)
     assert sorted(number for *_, numbers in requests for number in numbers) == [
         number for number, (_, nbytes) in enumerate(spans) if nbytes
@@ -79,5 +79,5 @@ def test_every_span_is_in_one_request_and_no_byte_in_two(
     ends = [(address, address + nbytes) for address, nbytes, _ in requests]
     assert all(end <= start for (_, end), (start, _) in pairwise(ends))
     asked = len(set().union(*(range(a // scale, (a + n) // scale) for a, n in spans))) * scale if spans else 0
-    gaps = policy.gap_nbytes * len(spans)
+    gaps = policy.chunk_gap_nbytes * len(spans)
     assert sum(nbytes for _, nbytes, _ in requests) <= asked + gaps

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from h5zarr.io import sharing as sharing_module
-from h5zarr.io.policy import MIB
+from h5zarr.io.access import Access
+from h5zarr.io.network import MIB
 from h5zarr.io.sharing import ByteBudget, Sharing, sharing
 from h5zarr.io.source import open_source
 from h5zarr.io.span import Span
@@ -94,7 +95,7 @@ def test_requests_of_all_sources_together_are_bounded(serve: Any, body: bytes, m
 
     def read() -> None:
         # Less time than the whole takes: to wait for others is no failure.
-        with open_source(server.url("/file.h5"), policy=replace(EXACT, timeout_seconds=0.5)) as source:
+        with open_source(server.url("/file.h5"), Access(network=replace(EXACT, timeout_seconds=0.5))) as source:
             assert len(source.read_many([Span(number * 1000, 10) for number in range(100)])) == 100
 
     threads = [threading.Thread(target=read) for _ in range(4)]

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from h5zarr.io.reference_url import reference_url
-from h5zarr.io.url import display_url, find_local_path
+from h5zarr.io.urls import display_url, find_local_path, reference_url
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import zarr
 
-from h5zarr.hierarchy import Hierarchy
 from h5zarr.io.span import Span
 from h5zarr.io.steps import run
+from h5zarr.netcdf3.classic_file import ClassicFile
 from h5zarr.netcdf3.layout import read_classic
-from h5zarr.netcdf3.model import ClassicFile
+from h5zarr.zarr_model.hierarchy import Hierarchy
 from tests.collections_of_files import SAMPLES
-from tests.refs.hierarchies import open_store, v3_text
+from tests.containers.hierarchies import open_store, v3_text
 
 sys.path.insert(0, str(SAMPLES))
 

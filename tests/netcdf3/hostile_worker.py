@@ -17,14 +17,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from h5zarr.encode.encode import Encoding
-from h5zarr.encode.options import Inlining
+from h5zarr.encode.inlining import Inlining
 from h5zarr.errors import H5ZarrError
-from h5zarr.hierarchy import ArrayNode
+from h5zarr.formats import read_any
 from h5zarr.io.span import Span
 from h5zarr.io.steps import run
+from h5zarr.netcdf3.classic_file import ClassicFile
 from h5zarr.netcdf3.interpret import interpret_classic
-from h5zarr.netcdf3.model import ClassicFile
-from h5zarr.scanning import read_any
+from h5zarr.zarr_model.hierarchy import ArrayNode
 from tests.hdf5.hostile_worker import TooSlow, damaged, give_up
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from h5zarr.errors import MalformedFile
 from h5zarr.netcdf3.header import is_classic
-from h5zarr.netcdf3.types import NcType
+from h5zarr.netcdf3.nc_types import NcType
 from tests.netcdf3.classic import Reading, Var, encode_classic
 
 EMPTY = {1: bytes(28), 2: bytes(28), 5: bytes(44)}
@@ -126,10 +126,10 @@ def test_the_values_of_a_far_away_first_variable_are_not_read():
         (b"CDF\x01" + u32(0, 10, 1, 1 << 30) + bytes(40), "longer than the rest of the file"),
         (b"CDF\x01" + u32(0, 0, 0, 12, 1, 1) + b"a\0\0\0" + u32(12, 1, 0, 0, 0), "unknown type 12"),
         (b"CDF\x01" + u32(0, 0, 0, 12, 1, 1) + b"a\0\0\0" + u32(6, 1 << 29, 0, 0, 0), "longer than the rest"),
-        (b"CDF\x01" + u32(0, 0, 0, 0, 0, 11, 1, 1) + b"v\0\0\0" + u32(1, 0, 0, 0, 4, 4, 60), "has dimension 0"),
+        (b"CDF\x01" + u32(0, 0, 0, 0, 0, 11, 1, 1) + b"v\0\0\0" + u32(1, 0, 0, 0, 4, 4, 60), "uses dimension 0"),
         (
             b"CDF\x01" + u32(0, 0, 0, 0, 0, 11, 1, 1) + b"v\0\0\0" + u32(1 << 30, 0, 0, 0, 4, 4, 60),
-            "more than the file",
+            "more than fit into the file",
         ),
         (b"CDF\x05" + u32(0, 0, 10, 0, 1, 0, 1) + b"x\0\0\0" + b"\xff" * 8 + bytes(40), "has length 1844"),
     ],

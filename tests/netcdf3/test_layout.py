@@ -5,8 +5,8 @@ import struct
 import numpy as np
 import pytest
 
+from h5zarr.netcdf3.classic_file import ClassicFile
 from h5zarr.netcdf3.interpret import interpret_classic, missing_nbytes, present_records
-from h5zarr.netcdf3.model import ClassicFile
 from h5zarr.tree import StoredRun, Tree, Variable
 from tests.netcdf3.classic import Reading, Var, encode_classic
 
@@ -52,7 +52,7 @@ def test_streaming_does_not_need_the_padding_of_the_last_record():
     assert scan(*variables, stated_records=-1, cut=1).record_count == 4
     file = scan(*variables, stated_records=-1, cut=2)
     assert file.record_count == 3
-    assert "ends inside record 3: of 28 bytes it has 26" in file.problems[0].message
+    assert "ends inside record 3: 26 of 28 bytes are there" in file.problems[0].message
 
 
 def test_streaming_without_record_variables_has_no_records():
@@ -77,8 +77,8 @@ def test_a_cut_file_names_what_is_missing():
     assert (present_records(file, a), missing_nbytes(file, a)) == ((7, 18), 54)
     assert (present_records(file, b), missing_nbytes(file, b)) == ((7, 0), 9)
     messages = [problem.message for problem in interpret_classic(file, "u").problems]
-    assert "3 of 10 records are not all there, 54 bytes are missing" in messages[0]
-    assert "3 of 10 records are not all there, 9 bytes are missing" in messages[1]
+    assert "3 of 10 records are incomplete, 54 bytes are missing" in messages[0]
+    assert "3 of 10 records are incomplete, 9 bytes are missing" in messages[1]
 
 
 def test_the_missing_padding_of_the_last_record_is_no_problem():
@@ -106,7 +106,7 @@ def test_values_inside_the_header_or_of_another_variable_are_refused():
     assert "inside the header" in inside.problems[0].message
     over = interpret_classic(Reading(moved(content, second, first + 4)).file, "u")
     assert list(over.nodes) == ["/"]
-    assert ["also those of" in problem.message for problem in over.problems] == [True, True]
+    assert ["overlap those of" in problem.message for problem in over.problems] == [True, True]
 
 
 def test_records_that_run_into_a_fixed_variable_are_refused():
@@ -120,7 +120,7 @@ def test_records_that_run_into_a_fixed_variable_are_refused():
 def test_the_record_dimension_must_be_the_first():
     variable = Var(name="v", code="i4", dimensions=("x", "t"), values=np.zeros((3, 0)))
     tree = interpret_classic(Reading(encode_classic(1, AXES, [variable], stated_records=2)).file, "u")
-    assert "record dimension is not its first" in tree.problems[0].message
+    assert "record dimension is not its first dimension" in tree.problems[0].message
 
 
 def test_names_that_zarr_cannot_have_and_names_that_occur_twice_are_named():

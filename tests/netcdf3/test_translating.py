@@ -10,13 +10,11 @@ import pytest
 
 import h5zarr
 from h5zarr.cli import main
-from h5zarr.encode.options import Inlining
 from h5zarr.errors import Unsupported
-from h5zarr.hierarchy import ArrayNode
+from h5zarr.formats import scan_any
 from h5zarr.io.source import open_source
-from h5zarr.netcdf3.model import ClassicFile
-from h5zarr.scanning import scan_any
-from h5zarr.translating import Options
+from h5zarr.netcdf3.classic_file import ClassicFile
+from h5zarr.zarr_model.hierarchy import ArrayNode
 from tests.collections_of_files import SAMPLES, classic_samples, sample_files
 from tests.netcdf3.classic import Var, read_back, write
 
@@ -49,7 +47,7 @@ def test_a_remote_file_takes_one_round_and_one_request() -> None:
 def test_what_is_inlined_is_read_in_one_more_round() -> None:
     path = SAMPLES / "classic_several_records.nc"
     assert h5zarr.translate(path).log.rounds == 2
-    assert h5zarr.translate(path, options=Options(inlining=Inlining.up_to(0))).log.rounds == 1
+    assert h5zarr.translate(path, inline_bytes=0).log.rounds == 1
 
 
 def test_records_are_one_chunk_each_in_order(tmp_path: Path) -> None:
@@ -59,7 +57,7 @@ def test_records_are_one_chunk_each_in_order(tmp_path: Path) -> None:
         Var(name="b", code="i1", dimensions=("t",), values=np.zeros(count)),
     ]
     path = write(tmp_path, 2, {"t": None, "x": 30}, variables)
-    translation = h5zarr.translate(path, options=Options(inlining=Inlining.up_to(0)))
+    translation = h5zarr.translate(path, inline_bytes=0)
     a, b = translation.arrays()["/a"], translation.arrays()["/b"]
     assert (a.chunk_shape, b.chunk_shape) == ((1, 30), (1,))
     assert np.array_equal(a.manifest.index[:, 0], np.arange(count))
@@ -69,7 +67,7 @@ def test_records_are_one_chunk_each_in_order(tmp_path: Path) -> None:
     assert keys == [f"b/c/{number}" for number in range(count)]
 
 
-def _text(translation: h5zarr.translating.Translation, folder: Path) -> str:
+def _text(translation: h5zarr.commands.translate.translate.Translation, folder: Path) -> str:
     translation.write(folder / "refs.json")
     return (folder / "refs.json").read_text()
 
@@ -95,8 +93,8 @@ def test_of_a_cut_file_all_values_that_are_there_are_shown(
     names = {"a", "b", "fixed"}
     begins = {one.name: one.begin for one in _scan(path).header.variables}
     path.write_bytes(whole[:-cut])
-    options = Options(inlining=Inlining.up_to(inline_nbytes), chunk_nbytes=chunk_nbytes)
-    translation = h5zarr.translate(path, options=options)
+    options = {"inline_bytes": inline_nbytes, "chunk_bytes": chunk_nbytes}
+    translation = h5zarr.translate(path, **options)
     values = read_back(translation.hierarchy)
     assert set(values) == names
     for variable in variables:
@@ -124,9 +122,9 @@ def _scan(path: Path) -> ClassicFile:
 
 
 def test_scan_says_clearly_that_it_is_for_hdf5() -> None:
-    with pytest.raises(Unsupported, match="netCDF-3 file, and only HDF5") as caught:
+    with pytest.raises(Unsupported, match="netCDF-3 file, but HDF5 is required") as caught:
         h5zarr.scan(str(SAMPLES / "classic_lone_byte.nc"))
-    assert "h5zarr translate" in caught.value.remedy
+    assert "h5zarr can translate" in caught.value.remedy
 
 
 def test_the_size_of_chunks_can_be_chosen(tmp_path: Path) -> None:
@@ -148,7 +146,7 @@ def test_contiguous_hdf5_datasets_are_cut_too(tmp_path: Path) -> None:
         file["v"] = values
         file["behind"] = np.zeros(1000)
         file["last"] = values[::-1]
-    translation = h5zarr.translate(path, options=Options(chunk_nbytes=960))
+    translation = h5zarr.translate(path, chunk_bytes=960)
     array = translation.hierarchy.nodes["/v"]
     assert isinstance(array, ArrayNode)
     assert (array.chunk_shape, array.manifest.count) == ((17, 12), 4)
@@ -161,7 +159,7 @@ def test_a_version_2_output_reads_the_same(tmp_path: Path) -> None:
     xr = pytest.importorskip("xarray")
     out = tmp_path / "refs.json"
     path = SAMPLES / "classic_by_netcdf.nc"
-    h5zarr.translate(path, out, options=Options(zarr_format=2))
+    h5zarr.translate(path, out, zarr_format=2)
     with (
         xr.open_dataset(
             "reference://", engine="zarr", storage_options={"fo": str(out), "remote_protocol": "file"}, chunks=None

@@ -10,23 +10,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from h5zarr.commands.translate.related import Related, find_related
 from h5zarr.filters.pipeline import undo_filters
+from h5zarr.formats import scan_source
 from h5zarr.hdf5.model import Dataset
+from h5zarr.io.access import Access
 from h5zarr.io.source import open_source
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
-from h5zarr.netcdf4.elements import ElementForm, interpret_element
-from h5zarr.netcdf4.fill import interpret_fill
+from h5zarr.netcdf4.element_forms import ElementForm, interpret_element
+from h5zarr.netcdf4.fill_values import interpret_fill
 from h5zarr.netcdf4.virtual import Located, locate
-from h5zarr.related import Related, find_related
-from h5zarr.scanning import scan_source
 from h5zarr.tree import ConvertedValues, StoredChunks
 
 
 @contextmanager
 def opened(path: Path, **choices: Any) -> Iterator[Related]:
     """The file at `path` with those that it refers to."""
-    with open_source(path) as source, find_related(source, scan_source(source), str(path), **choices) as related:
+    access = Access.from_options(**choices)
+    with open_source(path) as source, find_related(source, scan_source(source), str(path), access) as related:
         yield related
 
 

@@ -9,8 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
+from h5zarr.formats import scan
 from h5zarr.netcdf4.attribute_values import interpret_attribute
-from h5zarr.scanning import scan
 
 
 @pytest.fixture

@@ -104,7 +104,7 @@ def test_a_missing_raw_file_is_an_error_and_no_fill(folder: Path) -> None:
     path = write(folder, (4,), [("a.raw", 0, 8), ("none.raw", 0, 8)], fillvalue=5)
     with h5py.File(path) as file, pytest.raises(OSError, match="external raw data file"):
         file["x"][...]
-    with opened(path) as related, pytest.raises(RawFileMissing, match=r"'none\.raw', which is not there"):
+    with opened(path) as related, pytest.raises(RawFileMissing, match=r"'none\.raw', which does not exist"):
         interpret(related)
 
 

@@ -8,9 +8,9 @@ import h5py
 import numpy as np
 import pytest
 
+from h5zarr.formats import scan
 from h5zarr.netcdf4.names import interpret_names
-from h5zarr.scanning import scan
-from tests.netcdf4.netcdf_view import named
+from tests.truth.names_against_netcdf import named
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from h5py import h5a, h5s, h5t
 
-from h5zarr.netcdf4.model import NamedVariable, Naming
-from tests.netcdf4.netcdf_view import Library, compare, named
+from h5zarr.netcdf4.named_file import NamedVariable, Naming
+from tests.truth.names_against_netcdf import compare, named
+from tests.truth.netcdf_library import NetcdfLibrary
 
-LIBRARY = Library()
+LIBRARY = NetcdfLibrary()
 
 
 @pytest.fixture

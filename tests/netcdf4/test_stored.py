@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from h5py import h5t
 
+from h5zarr.formats import scan
 from h5zarr.netcdf4.interpret import interpret_file
 from h5zarr.netcdf4.names import interpret_names
-from h5zarr.scanning import scan
 from h5zarr.tree import StoredForm, Tree, TreeGroup, Variable
 
 

@@ -15,7 +15,7 @@ import pytest
 from h5zarr.errors import H5ZarrError, MalformedFile, SourceError, Unsupported
 from h5zarr.hdf5.model import VirtualLayout
 from h5zarr.hdf5.selection import BlockSelection, PointSelection, RegularSelection
-from h5zarr.netcdf4.elements import interpret_element
+from h5zarr.netcdf4.element_forms import interpret_element
 from h5zarr.netcdf4.mappings import is_numbered, spell
 from h5zarr.netcdf4.regions import resolve_selection
 from h5zarr.netcdf4.virtual import locate
@@ -279,7 +279,7 @@ def test_a_source_of_another_size_than_was_mapped_is_refused(tmp_path: Path, ext
 def test_types_that_cannot_be_converted_are_refused(tmp_path: Path) -> None:
     write_source(tmp_path / "s.h5", np.array([b"ab", b"c"]))
     path = write_virtual(tmp_path / "v.h5", (2,), [(slice(0, 2), h5py.VirtualSource("s.h5", "a", (2,)))])
-    with opened(path) as related, pytest.raises(Unsupported, match="from String of 2 bytes to FixedPoint"):
+    with opened(path) as related, pytest.raises(Unsupported, match="String of 2 bytes to FixedPoint"):
         interpret(related)
 
 
@@ -313,7 +313,7 @@ def test_selections_that_say_impossible_things_are_refused(tmp_path: Path) -> No
 def test_a_virtual_dataset_that_shows_itself_is_refused(tmp_path: Path) -> None:
     space = h5py.h5s.create_simple((4,))
     write_low(tmp_path / "v.h5", (4,), [(space, b".", b"x", space)])
-    with opened(tmp_path / "v.h5") as related, pytest.raises(Unsupported, match="show one another"):
+    with opened(tmp_path / "v.h5") as related, pytest.raises(Unsupported, match="nested more than"):
         show(related)
 
 
@@ -382,7 +382,7 @@ def test_a_virtual_source_has_the_extent_that_its_file_states(tmp_path: Path) ->
         write_low(tmp_path / f"{name}.h5", (1,), [outer], maximum=(UNLIMITED,))
         assert values_of(tmp_path / f"{name}.h5").shape == (stated,)
     assert compare(tmp_path / "same.h5", StoredChunks).chunk_shape == (2,)
-    with opened(tmp_path / "older.h5") as related, pytest.raises(Unsupported, match="but is \\(7,\\) now"):
+    with opened(tmp_path / "older.h5") as related, pytest.raises(Unsupported, match="but is now \\(7,\\)"):
         interpret(related)
 
 

@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 import zarr
 
+from h5zarr.commands.translate.translate import translate
 from h5zarr.errors import SourceChanged, SourceError
+from h5zarr.io.access import Access
 from h5zarr.io.source import open_source
 from h5zarr.io.span import Span
 from h5zarr.store import open_store
-from h5zarr.translating import translate
 from tests.io.policies import EXACT
 from tests.s3 import s3_server
 
@@ -42,10 +43,17 @@ def bucket(options: dict[str, Any], tmp_path: Path) -> Any:
     path = tmp_path / "file.h5"
     with h5py.File(path, "w") as made:
         made.create_dataset("v", data=VALUES, chunks=(1, 16384))
-    filesystem = s3fs.S3FileSystem(**options)
-    if not filesystem.exists("bucket"):
-        filesystem.mkdir("bucket")
-    filesystem.put_file(str(path), URL)
+    made = make_bucket(options, "bucket")
+    made.put_file(str(path), URL)
+    return made
+
+
+def make_bucket(options: dict[str, Any], name: str) -> Any:
+    """Make an empty bucket, whatever other tests have left in it; return the file system that has it."""
+    filesystem = s3fs.S3FileSystem(**options, skip_instance_cache=True)
+    if filesystem.exists(name):
+        filesystem.rm(name, recursive=True)
+    filesystem.mkdir(name)
     return filesystem
 
 
@@ -73,7 +81,7 @@ def test_an_object_that_was_replaced_is_noticed(bucket: Any, options: dict[str, 
 
 
 def test_a_scan_notices_that_an_object_was_replaced(bucket: Any, options: dict[str, Any]) -> None:
-    with open_source(URL, options, EXACT) as source:
+    with open_source(URL, Access(storage_options=options, network=EXACT)) as source:
         source.read_many([Span(0, 8)])
         bucket.pipe_file(URL, bytes(source.nbytes))
         with pytest.raises(SourceChanged, match="since it was opened: its ETag is no longer"):
@@ -82,12 +90,13 @@ def test_a_scan_notices_that_an_object_was_replaced(bucket: Any, options: dict[s
 
 
 def test_a_new_version_of_an_object_is_an_error_too(options: dict[str, Any]) -> None:
-    filesystem = s3fs.S3FileSystem(**options)
-    filesystem.mkdir("versions")
+    filesystem = make_bucket(options, "versions")
     keeping = {"Status": "Enabled"}
     filesystem.call_s3("put_bucket_versioning", Bucket="versions", VersioningConfiguration=keeping)
     filesystem.pipe_file("s3://versions/file.h5", bytes(5000))
-    with open_source("s3://versions/file.h5", options, replace(EXACT, first_read_nbytes=512)) as source:
+    with open_source(
+        "s3://versions/file.h5", Access(storage_options=options, network=replace(EXACT, first_read_nbytes=512))
+    ) as source:
         assert source.identity.version is not None
         filesystem.pipe_file("s3://versions/file.h5", bytes([1]) * 5000)
         with pytest.raises(SourceChanged, match="since it was opened: its ETag is no longer"):
@@ -96,6 +105,7 @@ def test_a_new_version_of_an_object_is_an_error_too(options: dict[str, Any]) -> 
 
 
 def test_a_missing_object_and_wrong_options_say_what_to_check(options: dict[str, Any]) -> None:
+    make_bucket(options, "bucket")
     with pytest.raises(SourceError, match="there is no such file"):
         open_store("s3://bucket/no.json", storage_options=options)
     with pytest.raises(SourceError, match="storage options are not valid"):

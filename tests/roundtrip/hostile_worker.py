@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 import h5zarr.hdf5.checksum
+from h5zarr.commands.translate.translate import translate
+from h5zarr.commands.translate.translation import Translation
 from h5zarr.errors import H5ZarrError
-from h5zarr.translating import Options, Translation, translate
 from tests.hdf5.hostile_worker import TooSlow, damaged, give_up
 
 
@@ -36,14 +37,10 @@ class Sink:
 
 def translate_fully(path: str, number: int) -> str | None:
     """Return what is wrong with the translation of a file."""
-    from h5zarr.refs.json_v2 import write_nodes_v2
-    from h5zarr.refs.json_v3 import write_json_v3
+    from h5zarr.containers.json.json_writing import write_json
 
-    done = translate(path, options=Options(zarr_format=2 if number % 4 == 0 else 3))
-    if done.nodes_v2 is not None:
-        write_nodes_v2(done.nodes_v2, done.hierarchy.urls, done.provenance, Sink())
-    else:
-        write_json_v3(done.hierarchy, done.provenance, Sink())
+    done = translate(path, zarr_format=2 if number % 4 == 0 else 3)
+    write_json(done.fitted, done.provenance, Sink())
     return find_outside(done)
 
 

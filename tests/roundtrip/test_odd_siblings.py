@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import zarr
 
-from h5zarr.encode.options import Inlining
+from h5zarr.commands.translate.translate import translate
+from h5zarr.commands.translate.translation import Translation
 from h5zarr.store import open_store
-from h5zarr.translating import Options, Translation, translate
 from tests.roundtrip.test_odd_urls import IN_BUCKET, NAMES
 from tests.s3 import s3_server
 from tests.servers import RangeServer
@@ -78,7 +78,7 @@ def check(
 ) -> Translation:
     """Translate the file, and compare the values behind `names`; what has a refused one must be a problem."""
     numbers = [NAMES.index(name) for name in names]
-    made = translate(url, tmp_path / "refs.json", storage_options=options, options=Options(inlining=Inlining.up_to(0)))
+    made = translate(url, tmp_path / "refs.json", storage_options=options, inline_bytes=0)
     problems = {problem.path: problem for problem in made.problems}
     stores = [open_store(place, storage_options=options) for place in (str(tmp_path / "refs.json"), url)]
     far = {"fo": str(tmp_path / "refs.json"), "skip_instance_cache": True, **reading}
@@ -132,7 +132,7 @@ def test_beside_an_object_in_a_bucket(s3: dict[str, Any], tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("target", [f"s3://odd-siblings/{FOLDER}/main.h5", f"https://host/{quote(FOLDER)}/main.h5"])
 def test_with_another_url_names_are_written_as_it_needs_them(folder: Path, target: str) -> None:
-    made = translate(folder / "main.h5", options=Options(target_url=target))
+    made = translate(folder / "main.h5", target_url=target)
     root = target.removesuffix("main.h5")
     names = (
         name if number % 2 else f"sub dir%/{name}" for number, name in enumerate(NAMES) if not REFUSED.search(name)

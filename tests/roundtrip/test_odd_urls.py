@@ -22,11 +22,11 @@ import xarray
 import zarr
 
 from h5zarr.cli import main
-from h5zarr.encode.options import Inlining
+from h5zarr.commands.translate.translate import translate
+from h5zarr.commands.translate.translation import Translation
 from h5zarr.errors import H5ZarrError, SourceChanged
-from h5zarr.io.quoting import UnclearURL
+from h5zarr.io.urls import UnclearURL
 from h5zarr.store import open_store
-from h5zarr.translating import Options, Translation, translate
 from tests.s3 import s3_server
 from tests.servers import RangeServer
 
@@ -45,7 +45,7 @@ NAMES = (
 )  # fmt: skip
 DECOYS = ("a", "b.h5", "host.h5", "x.h5", "{.h5", "}.h5", "b", "50", "a%2B.h5", "trail.h5", "lead.h5", "tabline.h5")
 IN_BUCKET = tuple(name for name in NAMES if "\n" not in name)  # which the server here cannot keep
-REFERRED = Inlining.up_to(0)
+NOTHING = 0
 
 
 def values_of(name: str) -> Any:
@@ -111,10 +111,8 @@ def memory(folder: Path) -> Iterator[None]:
 
 def check(way: Way, expected: Any, tmp_path: Path, *, with_xarray: bool = True) -> Translation:
     """Translate a file, and compare what all readers show; return the translation."""
-    made = translate(way.url, tmp_path / "3.json", storage_options=way.options, options=Options(inlining=REFERRED))
-    translate(
-        way.url, tmp_path / "2.json", storage_options=way.options, options=Options(inlining=REFERRED, zarr_format=2)
-    )
+    made = translate(way.url, tmp_path / "3.json", storage_options=way.options, inline_bytes=NOTHING)
+    translate(way.url, tmp_path / "2.json", storage_options=way.options, inline_bytes=NOTHING, zarr_format=2)
     assert [one.kind for one in (*made.problems, *made.warnings)] == (["url"] if way.told else [])
     assert all(way.told in f"{one.message} {one.remedy}" for one in (*made.problems, *made.warnings))
     for number in (3, 2):
@@ -151,7 +149,7 @@ def test_a_file_url_is_read_as_it_is_written_or_escaped_and_never_as_both(
                 translate(url)
             assert caught.value.remedy
             continue
-        made = translate(url, tmp_path / "refs.json", options=Options(inlining=REFERRED))
+        made = translate(url, tmp_path / "refs.json", inline_bytes=NOTHING)
         assert made.hierarchy.urls == (str(folder / name),)
         with xarray.open_dataset(url, engine="h5zarr") as dataset:
             np.testing.assert_array_equal(dataset.v.values, values_of(name))
@@ -178,7 +176,7 @@ def test_a_fragment_is_refused(server: RangeServer) -> None:
             read(server.url("/d/a#b.h5"))
         assert "%23" in caught.value.remedy
     with pytest.raises(UnclearURL, match="#"):
-        translate(server.url("/d/b.h5"), options=Options(target_url="https://host/a#b.h5"))
+        translate(server.url("/d/b.h5"), target_url="https://host/a#b.h5")
 
 
 @pytest.mark.parametrize("name", IN_BUCKET)
@@ -207,7 +205,7 @@ def test_a_file_in_an_archive(folder: Path, name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_cache_before_a_url_changes_nothing(server: RangeServer, name: str, tmp_path: Path) -> None:
     url = server.url(f"/d/{quote(name)}")
-    made = translate(f"simplecache::{url}", options=Options(inlining=REFERRED))
+    made = translate(f"simplecache::{url}", inline_bytes=NOTHING)
     assert made.hierarchy.urls == (url,)
     with xarray.open_dataset(f"simplecache::{url}", engine="h5zarr") as dataset:
         np.testing.assert_array_equal(dataset.v.values, values_of(name))
@@ -228,7 +226,7 @@ def test_an_escaped_url_reaches_the_server_letter_by_letter(folder: Path, tmp_pa
     with RangeServer(contents, is_literal=True) as server:
         for path, name in zip(EXACT, NAMES, strict=False):
             url, references = server.url(path), tmp_path / "refs.json"
-            made = translate(url, references, options=Options(inlining=REFERRED))
+            made = translate(url, references, inline_bytes=NOTHING)
             assert made.hierarchy.urls == (url,)
             for place in (references, url, f"simplecache::{url}"):
                 with xarray.open_dataset(str(place), engine="h5zarr") as dataset:
@@ -278,7 +276,7 @@ def test_a_version_of_an_object_is_read_and_others_are_told_how(
 def test_references_may_have_odd_names(folder: Path, name: str, tmp_path: Path) -> None:
     """Beside them is one with the name that escapes stand for, and one without what follows "?" and "#"."""
     references = tmp_path / name.replace(".h5", ".json")[-100:]
-    translate(folder / "b.h5", references, options=Options(inlining=REFERRED))
+    translate(folder / "b.h5", references, inline_bytes=NOTHING)
     assert [path.name for path in tmp_path.iterdir()] == [references.name]
     for place in (str(references), f"file://{references}", references.as_uri()):
         with xarray.open_dataset(place, engine="h5zarr") as dataset:
@@ -290,7 +288,7 @@ def test_references_may_have_odd_names(folder: Path, name: str, tmp_path: Path) 
 def test_references_on_a_server_and_in_a_bucket_may_have_odd_names(
     folder: Path, s3: dict[str, Any], tmp_path: Path
 ) -> None:
-    translate(folder / "b.h5", tmp_path / "refs.json", options=Options(inlining=REFERRED))
+    translate(folder / "b.h5", tmp_path / "refs.json", inline_bytes=NOTHING)
     names = [name.replace(".h5", ".json") for name in IN_BUCKET]
     files = {f"/{name}": (tmp_path / "refs.json").read_bytes() for name in names}
     with RangeServer(files) as server:
@@ -303,7 +301,7 @@ def test_references_on_a_server_and_in_a_bucket_may_have_odd_names(
             with pytest.raises(H5ZarrError, match="::"):
                 translate(folder / "b.h5", url, output_options=s3)
             continue
-        translate(folder / "b.h5", url, output_options=s3, options=Options(inlining=REFERRED))
+        translate(folder / "b.h5", url, output_options=s3, inline_bytes=NOTHING)
         store = open_store(url, storage_options={"s3": s3, "file": {}}, allow=[str(folder)])
         np.testing.assert_array_equal(zarr.open_group(store, mode="r")["v"][:], values_of("b.h5"))
 
@@ -321,7 +319,7 @@ def test_a_name_that_is_not_unicode_is_read_and_written(folder: Path, tmp_path: 
 def test_a_file_behind_a_query_that_was_replaced_is_noticed(folder: Path, tmp_path: Path) -> None:
     content = (folder / "b.h5").read_bytes()
     with RangeServer({"/get": content}) as server:
-        translate(server.url("/get?file=1"), tmp_path / "refs.json", options=Options(inlining=REFERRED))
+        translate(server.url("/get?file=1"), tmp_path / "refs.json", inline_bytes=NOTHING)
         server.etag = '"another"'
         store = open_store(tmp_path / "refs.json")
         with pytest.raises(SourceChanged, match="ETag"):

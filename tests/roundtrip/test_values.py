@@ -9,10 +9,11 @@ import h5py
 import numpy as np
 import pytest
 
+from h5zarr.commands.translate.translate import translate
 from h5zarr.errors import Problem
-from h5zarr.translating import translate
 from tests.collections_of_files import SAMPLES, SHARED, parameters, sample_files, shared_files
-from tests.roundtrip.values import score, score_translation
+from tests.containers.hierarchies import with_hierarchy
+from tests.truth.values_against_h5py import score, score_translation
 
 
 def check(path: Path, record_property: pytest.RecordProperty, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +68,7 @@ def test_the_oracle_sees_what_is_missing(two_files: tuple[Path, Path]) -> None:
     translation = translate(two_files[0])
     nodes = {path: node for path, node in translation.hierarchy.nodes.items() if path != "/group/x"}
     with h5py.File(two_files[0]) as file:
-        found = score_translation(file, replace(translation, hierarchy=replace(translation.hierarchy, nodes=nodes)))
+        found = score_translation(file, with_hierarchy(translation, replace(translation.hierarchy, nodes=nodes)))
     assert found.missing == ["/group/x"]
 
 
@@ -75,7 +76,7 @@ def test_the_oracle_takes_no_reason_that_it_does_not_know(two_files: tuple[Path,
     translation = translate(two_files[0])
     nodes = {path: node for path, node in translation.hierarchy.nodes.items() if path != "/group/x"}
     problems = (Problem("/group/x", "unsupported", "because"),)
-    changed = replace(translation, hierarchy=replace(translation.hierarchy, nodes=nodes, problems=problems))
+    changed = with_hierarchy(translation, replace(translation.hierarchy, nodes=nodes, problems=problems))
     with h5py.File(two_files[0]) as file:
         assert score_translation(file, changed).odd == ["/group/x: because"]
 

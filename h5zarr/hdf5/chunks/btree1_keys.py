@@ -1,4 +1,7 @@
-"""Do the keys of a version 1 B-tree lead to its chunks? The library finds chunks by them, and reads fill elsewhere."""
+"""Check that the keys of a version 1 B-tree lead to its chunks.
+
+The HDF5 library searches chunks by these keys, and reads the fill value for a chunk that it does not find.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +13,28 @@ import numpy.typing as npt
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.btree1 import Entries
 
-Keys = npt.NDArray[np.uint64]  # a row for each key: the chunk's index, and the place inside an element
+Keys = npt.NDArray[np.uint64]  # one row per key: the chunk's index, and the position inside an element
 
-_FEW = 32  # keys, that Python compares faster than numpy
-_SIZES_NBYTES = 8  # of the chunk's size and filter mask, which come first in a key
+_FEW = 32  # number of keys up to which Python is faster than numpy
+_SIZES_NBYTES = 8  # the chunk's size and filter mask, at the start of a key
 
 
 class Ranges(NamedTuple):
-    """From which key on, and up to which, the nodes below have chunks."""
+    """The range of keys that each child node covers."""
 
     low: Keys
     high: Keys
 
 
 class KeyCheck:
-    """Checks one level of a tree after the other, from the root down. `units` are the chunk's shape in a key."""
+    """Checks a tree level by level, from the root down. `units` is the chunk shape, extended by the element size."""
 
     def __init__(self, units: tuple[int, ...]) -> None:
         self._units = np.array(units, np.uint64)
         self._within: Ranges | None = None
 
     def __call__(self, entries: Entries, *, is_leaf: bool) -> None:
-        """Raise where a node has chunks that are not in the range in which its parent has it looked for."""
+        """Raise MalformedFile if a node has chunks outside the key range that its parent states."""
         first, last, end = (self._decode(rows) for rows in entries.edge_keys())
         wrong = ~_is_before(last, end)
         if self._within is not None:
@@ -41,10 +44,10 @@ class KeyCheck:
             self._within = self._ranges(entries, end)
             wrong = np.concatenate((wrong, ~_is_before(*self._within)))
         if wrong.any():
-            raise MalformedFile("B-tree has keys that do not lead to its chunks", at=entries.address)
+            raise MalformedFile("B-tree has chunks that its keys do not lead to", at=entries.address)
 
     def _ranges(self, entries: Entries, end: Keys) -> Ranges:
-        """Return the range of each child: from its key up to the next one of the node."""
+        """Return the key range of each child: from its own key to the next key of the node."""
         low = np.concatenate([self._decode(rows) for rows in entries.slabs()])
         high = np.roll(low, -1, axis=0)
         high[np.cumsum(entries.counts[entries.is_used]) - 1] = end
@@ -57,7 +60,7 @@ class KeyCheck:
 
 
 def _is_before(one: Keys, other: Keys) -> npt.NDArray[np.bool_]:
-    """Return which keys of `one` are before those of `other`, compared axis by axis."""
+    """Return a mask: True where a key of `one` precedes that of `other`, compared axis by axis."""
     if len(one) < _FEW:
         return np.array([mine < theirs for mine, theirs in zip(one.tolist(), other.tolist(), strict=True)], np.bool_)
     before = np.zeros(len(one), np.bool_)

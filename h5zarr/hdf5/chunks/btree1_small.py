@@ -1,6 +1,7 @@
-"""Version 1 B-trees that are one leaf, or a root with a few: the index of most datasets, of which a file has thousands.
+"""Version 1 B-trees with one leaf, or with a root and a few leaves. Spec: III.A.1, node type 1.
 
-The same as for any tree, with a tenth of numpy's calls. Spec: III.A.1, node type 1.
+Most datasets have such an index, and a file may have thousands of them. This reader returns the same result as the
+general one, with a tenth of the numpy calls.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.btree1 import Shape
-from h5zarr.hdf5.chunks.table import ChunkGrid, empty_table
+from h5zarr.hdf5.chunks.chunk_table import ChunkGrid, empty_table
 from h5zarr.hdf5.model import ChunkTable
 from h5zarr.io.steps import Step
 
-MOST_LEAVES = 16  # beyond which numpy's calls, one for all leaves, take less time
+MOST_LEAVES = 16  # for more leaves, a few numpy calls for all of them are faster
 _SIGNATURE = b"TREE\x01"
-_ORIGIN_AT = 8  # in a key, behind the chunk's size and filter mask
+_ORIGIN_AT = 8  # in a key, after the chunk's size and filter mask
 
-Key: TypeAlias = tuple[int, ...]  # the chunk's index, and the place inside an element
+Key: TypeAlias = tuple[int, ...]  # the chunk's index, and the position inside an element
 
 
 @lru_cache(maxsize=64)
 def _entry(rank: int) -> np.dtype[Any]:
-    """Return the type of an entry, where addresses have 8 bytes: a key, whose last number is zero, and a child."""
+    """Return the type of an entry with 8-byte addresses: a key, whose last number is zero, and the child's address."""
     origin = ("origin", "<i8", (rank + 1,))
     return np.dtype([("nbytes", "<u4"), ("mask", "<u4"), origin, ("address", "<i8")])
 
@@ -40,7 +41,7 @@ def _place(rank: int) -> struct.Struct:
 
 
 class SmallTree:
-    """A tree whose nodes are looked at one by one; `units` are the chunk's shape in a key."""
+    """Reads the nodes of a tree one by one. `units` is the chunk shape, extended by the element size."""
 
     def __init__(self, grid: ChunkGrid, shape: Shape, units: tuple[int, ...]) -> None:
         self._grid = grid
@@ -50,14 +51,14 @@ class SmallTree:
         self._unpack = _place(grid.rank).unpack_from
 
     def is_root(self, node: memoryview) -> bool:
-        """Return whether a tree with this root can be read here."""
+        """Return whether this class can read a tree with this root."""
         sizes = self._shape.sizes
         if sizes.offset_nbytes != 8 or sizes.base:
             return False
         return node[5] == 0 or (node[5] == 1 and 0 < node[6] <= MOST_LEAVES and node[7] == 0)
 
     def read(self, root: memoryview, at: int) -> Step[ChunkTable]:
-        """Return the chunks of the tree with this root, which stands at `at`, in one more round if it has leaves."""
+        """Return the chunks of the tree whose root is at address `at`. Leaves below the root take one more round."""
         if root[5] == 0:
             return self._table([self._leaf(root, None, at)], at)
         rows = self._rows(root, 1, at)
@@ -87,7 +88,7 @@ class SmallTree:
         return tuple(map(floordiv, self._unpack(node, start), self._units))
 
     def _leaf(self, node: memoryview, within: tuple[Key, Key] | None, at: int) -> npt.NDArray[Any]:
-        """Return the entries of a leaf, in which the library looks for chunks that are `within` two keys."""
+        """Return the entries of a leaf. `within` is the key range in which the HDF5 library would search this leaf."""
         rows = self._rows(node, 0, at)
         if count := len(rows):
             last, behind = self._key(node, count - 1), self._key(node, count)
@@ -100,11 +101,11 @@ class SmallTree:
         if not len(rows):
             return empty_table(self._grid.rank)
         origin = rows["origin"]
-        if np.count_nonzero(origin[:, -1]):  # in a third of the time of any()
-            raise MalformedFile("B-tree has a chunk that begins inside an element", at=at)
+        if np.count_nonzero(origin[:, -1]):  # three times as fast as any()
+            raise MalformedFile("B-tree has a chunk that starts inside an element", at=at)
         index, rest = np.divmod(origin[:, :-1], self._grid.chunk_column)
         if np.count_nonzero(rest):
-            raise MalformedFile(f"B-tree has a chunk that is off the grid of {self._grid.chunk_shape}", at=at)
+            raise MalformedFile(f"B-tree has a chunk outside the grid of {self._grid.chunk_shape} chunks", at=at)
         return ChunkTable(
             index=np.asfortranarray(index),
             address=rows["address"].astype(np.int64),
@@ -114,4 +115,4 @@ class SmallTree:
 
 
 def _astray(at: int) -> MalformedFile:
-    return MalformedFile("B-tree has keys that do not lead to its chunks", at=at)
+    return MalformedFile("B-tree has chunks that its keys do not lead to", at=at)

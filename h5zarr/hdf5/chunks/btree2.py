@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.btree2 import Rows, read_btree2_header, walk_records
-from h5zarr.hdf5.chunks.table import ChunkGrid, allocate_table
+from h5zarr.hdf5.chunks.chunk_table import ChunkGrid, allocate_table
 from h5zarr.hdf5.columns import address_column, stored_column
 from h5zarr.hdf5.model import ChunkTable
 from h5zarr.hdf5.sizes import Sizes
@@ -15,7 +15,7 @@ _MASK_NBYTES = 4
 
 
 def read_btree2(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]:
-    """Return the chunks, one round for the header and one for each level of the tree."""
+    """Return the chunks. The header takes one round, and so does each level of the tree."""
     header = yield from read_btree2_header(address, sizes, _UNFILTERED, _FILTERED)
     is_filtered = header.type == _FILTERED
     index_at = header.record_nbytes - 8 * grid.rank
@@ -40,5 +40,5 @@ def read_btree2(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]
 
     yield from walk_records(header, sizes, take)
     if filled != header.total_count:
-        raise MalformedFile(f"chunk B-tree has {filled} records, its header says {header.total_count}", at=address)
+        raise MalformedFile(f"chunk B-tree has {filled} records, but its header says {header.total_count}", at=address)
     return table

@@ -1,25 +1,29 @@
-"""Entries of the two array-like chunk indexes: an address, and for filtered chunks a size and a mask. Spec: VII.C."""
+"""Entries of fixed and extensible arrays: an address, and for filtered chunks a size and a mask. Spec: VII.C, VII.D."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
-from h5zarr.hdf5.chunks.grid_numbers import grid_indexes
-from h5zarr.hdf5.chunks.table import ChunkGrid, allocate_table, empty_table
+from h5zarr.hdf5.checksum import check_checksum
+from h5zarr.hdf5.chunks.chunk_table import ChunkGrid, allocate_table, empty_table, grid_indexes
 from h5zarr.hdf5.columns import UNDEFINED, address_column, stored_column
 from h5zarr.hdf5.model import ChunkTable
 from h5zarr.hdf5.sizes import Sizes
 
 _UNFILTERED, _FILTERED = 0, 1
 _MASK_NBYTES = 4
+_CHECKSUM_NBYTES = 4
+_SLAB_COUNT = 1 << 15  # entries decoded at a time
 
 
 class EntryColumns:
-    """Fills a table with entries, a run of chunk numbers at a time; entries without an address are left out.
+    """Decodes entries into a chunk table. Entries without an address are skipped.
 
-    So are those from number `most` on, where there is such a number: the library does not look at them.
+    Entries numbered `most` or higher are skipped too, because the HDF5 library ignores them.
     """
 
     def __init__(
@@ -38,13 +42,13 @@ class EntryColumns:
         self._filled = 0
 
     def expect(self, count: int) -> None:
-        """Make room for `count` entries, which is how many will be added."""
+        """Allocate rows for the `count` entries that will be added."""
         self._table = allocate_table(count, self._grid.rank)
 
     def add(self, rows: npt.NDArray[np.uint8], numbers: npt.NDArray[np.int64]) -> None:
-        """Take the entries in `rows`, which belong to the chunks with the given `numbers`."""
+        """Add the entries in `rows`, which belong to the chunks with these `numbers`."""
         if self._table is None:
-            raise ValueError("entries were added before they were expected")
+            raise ValueError("expect() must be called before add()")
         offset_nbytes, table = self._sizes.offset_nbytes, self._table
         address = address_column(rows, 0, self._sizes)
         if UNDEFINED in address:
@@ -77,3 +81,55 @@ class EntryColumns:
             nbytes=table.nbytes[:filled],
             filter_mask=table.filter_mask[:filled],
         )
+
+
+class EntryRun(NamedTuple):
+    """Consecutive entries, and the chunk number of the first."""
+
+    content: memoryview
+    first_number: int
+
+
+def add_runs(columns: EntryColumns, runs: list[EntryRun]) -> None:
+    """Add the entries of all runs. Short runs are joined, so many of them cost no more than a long one."""
+    counts = [len(run.content) // columns.entry_nbytes for run in runs]
+    columns.expect(sum(counts))
+    first, waiting = 0, 0
+    for number, count in enumerate(counts, start=1):
+        waiting += count
+        if waiting >= _SLAB_COUNT or number == len(runs):
+            _add_slab(columns, runs[first:number], counts[first:number])
+            first, waiting = number, 0
+
+
+def _add_slab(columns: EntryColumns, runs: list[EntryRun], counts: list[int]) -> None:
+    content = b"".join([run.content for run in runs]) if len(runs) > 1 else runs[0].content
+    numbers = [np.arange(run.first_number, run.first_number + count) for run, count in zip(runs, counts, strict=True)]
+    rows = np.frombuffer(content, np.uint8).reshape(-1, columns.entry_nbytes)
+    columns.add(rows, np.concatenate(numbers) if len(numbers) > 1 else numbers[0])
+
+
+def page_runs(
+    columns: EntryColumns,
+    pages: memoryview,
+    *,
+    at: int,
+    written: npt.NDArray[np.bool_],
+    page_count: int,
+    entry_count: int,
+    first_number: int = 0,
+) -> list[EntryRun]:
+    """Return the pages that were ever written, with their checksums verified. Other pages have no content yet.
+
+    A page holds `page_count` entries and a checksum. The last page may be shorter: there are `entry_count` entries in
+    total.
+    """
+    runs = []
+    page_nbytes = page_count * columns.entry_nbytes + _CHECKSUM_NBYTES
+    for page in np.flatnonzero(written).tolist():
+        count = min(page_count, entry_count - page * page_count)
+        start = page * page_nbytes
+        end = start + count * columns.entry_nbytes
+        check_checksum(pages[start : end + _CHECKSUM_NBYTES], "chunk index page", at + start)
+        runs.append(EntryRun(pages[start:end], first_number + page * page_count))
+    return runs

@@ -1,8 +1,8 @@
 """Chunks indexed by an extensible array. Spec: VII.D.
 
-The array is cut into super blocks of doubling size, and those into data blocks of entries. The first entries stand in
-the index block itself, the data blocks of the first super blocks are named there too; the other super blocks
-("secondary blocks" in the specification) name their own. Large data blocks are stored in pages.
+The array consists of super blocks of doubling size, which consist of data blocks of entries. The index block holds the
+first entries, and points to the data blocks of the first super blocks. The remaining super blocks ("secondary blocks"
+in the specification) point to their own data blocks. Large data blocks are paged.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.checksum import check_checksum
-from h5zarr.hdf5.chunks.entries import EntryColumns
-from h5zarr.hdf5.chunks.pages import Run, add_runs, page_runs
-from h5zarr.hdf5.chunks.table import ChunkGrid, empty_table
+from h5zarr.hdf5.chunks.chunk_table import ChunkGrid, empty_table
+from h5zarr.hdf5.chunks.entries import EntryColumns, EntryRun, add_runs, page_runs
 from h5zarr.hdf5.columns import UNDEFINED, address_column
 from h5zarr.hdf5.model import ChunkTable
 from h5zarr.hdf5.on_disk import U8, U32, Address, Length, OnDisk, check_signature, on_disk
@@ -53,7 +52,7 @@ class ExtensibleArrayHeader(OnDisk):
 
 
 class _SuperBlock(NamedTuple):
-    """One super block: how many data blocks, how many entries in each, and the number of its first entry."""
+    """A super block: its number of data blocks, the number of entries in each, and the number of its first entry."""
 
     data_block_count: int
     entry_count: int
@@ -61,7 +60,7 @@ class _SuperBlock(NamedTuple):
 
 
 class _DataBlock(NamedTuple):
-    """A data block that exists. `pages` says which were written; None where it is not paged."""
+    """An allocated data block. `pages` marks the pages that were written; None if the block is not paged."""
 
     address: int
     entry_count: int
@@ -71,7 +70,7 @@ class _DataBlock(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Array:
-    """The header, and what follows from it."""
+    """The header and values derived from it."""
 
     address: int
     header: ExtensibleArrayHeader
@@ -80,7 +79,7 @@ class _Array:
 
     @property
     def prefix_nbytes(self) -> int:
-        """Signature, version, client, address of the header."""
+        """Size of signature, version, client and header address."""
         return 6 + self.sizes.offset_nbytes
 
     @property
@@ -89,16 +88,16 @@ class _Array:
 
     @property
     def page_count(self) -> int:
-        """Entries in a page."""
+        """Number of entries in a page."""
         return 1 << self.header.page_bits
 
     @property
     def direct_super_blocks(self) -> tuple[_SuperBlock, ...]:
-        """Those whose data blocks the index block names."""
+        """The super blocks whose data blocks are listed in the index block."""
         return self.super_blocks[: 2 * (self.header.super_block_min_pointers.bit_length() - 1)]
 
     def page_number(self, entry_count: int) -> int:
-        """The number of pages of a data block; 0 when it is not paged."""
+        """Return the number of pages in a data block; 0 if it is not paged."""
         return entry_count >> self.header.page_bits if entry_count > self.page_count else 0
 
     def data_block_span(self, block: _DataBlock) -> Span:
@@ -107,7 +106,7 @@ class _Array:
         return self.sizes.span(block.address, nbytes, "extensible array data block")
 
     def check_prefix(self, block: memoryview, signature: bytes, at: int) -> None:
-        """Raise unless `block` begins as a block of this array does."""
+        """Raise MalformedFile unless `block` starts like a block of this array."""
         check_signature(block, signature, "extensible array block", at)
         header_at = self.sizes.address(int.from_bytes(block[6 : self.prefix_nbytes], "little"))
         if block[4] != 0 or block[5] != self.header.client or header_at != self.address:
@@ -115,7 +114,7 @@ class _Array:
 
 
 def read_extensible_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]:
-    """Return the chunks, in four rounds at most: header, index block, super blocks, data blocks."""
+    """Return the chunks in at most four rounds: header, index block, super blocks, data blocks."""
     (head,) = yield [ExtensibleArrayHeader.span(address, sizes)]
     header = ExtensibleArrayHeader.decode(head, sizes, at=address)
     if header.index_block is None:
@@ -138,19 +137,22 @@ def read_extensible_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[C
 
 
 def _find_super_blocks(header: ExtensibleArrayHeader, address: int) -> tuple[_SuperBlock, ...]:
-    """Return all super blocks that the array may ever have."""
+    """Return all super blocks that the array can have."""
     for value in (header.data_block_min_count, header.super_block_min_pointers):
         if value == 0 or value & (value - 1):
-            raise MalformedFile(f"extensible array has block sizes that are no powers of two: {value}", at=address)
+            raise MalformedFile(f"extensible array has a block size of {value}, not a power of two", at=address)
     least_bits = header.data_block_min_count.bit_length() - 1
     if header.max_count_bits > 64 or header.max_count_bits < least_bits or header.page_bits > 32:
-        raise MalformedFile(f"extensible array counts in {header.max_count_bits} bits", at=address)
+        raise MalformedFile(f"extensible array has counts of {header.max_count_bits} bits", at=address)
     return _super_blocks(header.index_block_count, header.data_block_min_count, 1 + header.max_count_bits - least_bits)
 
 
 @cache
 def _super_blocks(first_number: int, least_count: int, count: int) -> tuple[_SuperBlock, ...]:
-    """Return `count` super blocks; each pair of them doubles what the last pair held. Most arrays have the same."""
+    """Return `count` super blocks. Each pair holds twice as many entries as the pair before.
+
+    Cached, because most arrays have the same super blocks.
+    """
     blocks = []
     for number in range(count):
         block = _SuperBlock(1 << number // 2, least_count << (number + 1) // 2, first_number)
@@ -159,8 +161,8 @@ def _super_blocks(first_number: int, least_count: int, count: int) -> tuple[_Sup
     return tuple(blocks)
 
 
-def _read_index_block(array: _Array, at: int) -> Step[tuple[Run, list[_DataBlock], list[tuple[int, _SuperBlock]]]]:
-    """Return the entries of the index block, and the data blocks and super blocks that it names. Spec: VII.D."""
+def _read_index_block(array: _Array, at: int) -> Step[tuple[EntryRun, list[_DataBlock], list[tuple[int, _SuperBlock]]]]:
+    """Return the entries in the index block, and the data blocks and super blocks that it points to. Spec: VII.D."""
     header, sizes = array.header, array.sizes
     direct, indirect = array.direct_super_blocks, array.super_blocks[len(array.direct_super_blocks) :]
     data_block_count = sum(block.data_block_count for block in direct)
@@ -171,7 +173,7 @@ def _read_index_block(array: _Array, at: int) -> Step[tuple[Run, list[_DataBlock
     check_checksum(block, "extensible array index block", at)
     array.check_prefix(block, b"EAIB", at)
     entries_end = array.prefix_nbytes + entries_nbytes
-    own = Run(block[array.prefix_nbytes : entries_end], 0)
+    own = EntryRun(block[array.prefix_nbytes : entries_end], 0)
     pointers = np.frombuffer(block, np.uint8, pointer_count * sizes.offset_nbytes, entries_end)
     addresses = address_column(pointers.reshape(pointer_count, sizes.offset_nbytes), 0, sizes).tolist()
     data_blocks: list[_DataBlock] = []
@@ -183,7 +185,7 @@ def _read_index_block(array: _Array, at: int) -> Step[tuple[Run, list[_DataBlock
 
 
 def _existing(addresses: list[int], super_block: _SuperBlock) -> list[_DataBlock]:
-    """Return the data blocks of a super block that have an address."""
+    """Return the data blocks of a super block that are allocated."""
     count = super_block.entry_count
     return [
         _DataBlock(address, count, super_block.first_number + number * count, None)
@@ -193,7 +195,7 @@ def _existing(addresses: list[int], super_block: _SuperBlock) -> list[_DataBlock
 
 
 def _bitmap_nbytes(array: _Array, super_block: _SuperBlock) -> int:
-    """Bytes of the page bitmap of one data block."""
+    """Return the size of the page bitmap of one data block."""
     return (array.page_number(super_block.entry_count) + 7) // 8
 
 
@@ -213,7 +215,7 @@ def _decode_super_block(array: _Array, block: memoryview, super_block: _SuperBlo
     addresses = address_column(pointers.reshape(count, -1), 0, array.sizes).tolist()
     if not width:
         return _existing(addresses, super_block)
-    # Each data block has whole bytes for its bits, but the bits of all are stored one after the other all the same.
+    # Space is reserved for whole bytes per data block, but the bits of all data blocks follow each other without gaps.
     page_number = array.page_number(super_block.entry_count)
     pages = np.unpackbits(bitmaps)[: count * page_number].reshape(count, page_number).astype(np.bool_)
     return [
@@ -226,17 +228,17 @@ def _decode_super_block(array: _Array, block: memoryview, super_block: _SuperBlo
 
 
 def _data_block_spans(array: _Array, blocks: list[_DataBlock]) -> list[Span]:
-    """Return the spans of data blocks, or raise when they overlap so much that the file cannot hold them."""
+    """Return the spans of data blocks. Raises MalformedFile if they exceed the file, because they overlap."""
     spans = [array.data_block_span(block) for block in blocks]
     if sum(span.nbytes for span in spans) > array.sizes.end:
-        raise MalformedFile("data blocks of an extensible array are more than the file has", at=array.address)
+        raise MalformedFile("data blocks of an extensible array exceed the size of the file", at=array.address)
     return spans
 
 
 def _runs(
     array: _Array, blocks: list[_DataBlock], buffers: Sequence[memoryview], columns: EntryColumns
-) -> Iterator[Run]:
-    """Yield the entries of data blocks, page by page where they are paged."""
+) -> Iterator[EntryRun]:
+    """Yield the entries of data blocks, page by page if they are paged."""
     start = array.prefix_nbytes + array.number_width
     for block, buffer in zip(blocks, buffers, strict=True):
         array.check_prefix(buffer, b"EADB", block.address)
@@ -244,10 +246,10 @@ def _runs(
             yield from _pages(array, block, buffer, columns)
         else:
             check_checksum(buffer, "extensible array data block", block.address)
-            yield Run(buffer[start:-_CHECKSUM_NBYTES], block.first_number)
+            yield EntryRun(buffer[start:-_CHECKSUM_NBYTES], block.first_number)
 
 
-def _pages(array: _Array, block: _DataBlock, buffer: memoryview, columns: EntryColumns) -> list[Run]:
+def _pages(array: _Array, block: _DataBlock, buffer: memoryview, columns: EntryColumns) -> list[EntryRun]:
     pages_at = array.prefix_nbytes + array.number_width + _CHECKSUM_NBYTES
     check_checksum(buffer[:pages_at], "extensible array data block", block.address)
     every = np.ones(array.page_number(block.entry_count), np.bool_)

@@ -6,9 +6,8 @@ import numpy as np
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.checksum import check_checksum
-from h5zarr.hdf5.chunks.entries import EntryColumns
-from h5zarr.hdf5.chunks.pages import Run, add_runs, page_runs
-from h5zarr.hdf5.chunks.table import ChunkGrid, empty_table
+from h5zarr.hdf5.chunks.chunk_table import ChunkGrid, empty_table
+from h5zarr.hdf5.chunks.entries import EntryColumns, EntryRun, add_runs, page_runs
 from h5zarr.hdf5.model import ChunkTable
 from h5zarr.hdf5.on_disk import U8, U32, Address, Length, OnDisk, on_disk
 from h5zarr.hdf5.sizes import Sizes
@@ -24,7 +23,7 @@ class FixedArrayHeader(OnDisk):
     version: U8
     client: U8  # 0: chunks without filters, 1: chunks with filters
     entry_nbytes: U8
-    page_bits: U8  # the block is paged when entry_count > 2**page_bits (not >=)
+    page_bits: U8  # the block is paged if entry_count > 2**page_bits (not >=)
     entry_count: Length
     data_block: Address
     checksum: U32
@@ -32,7 +31,7 @@ class FixedArrayHeader(OnDisk):
 
 @on_disk(b"FADB")
 class FixedArrayDataBlock(OnDisk):
-    """Prefix of the data block; then a bitmap of pages, or the entries themselves. Spec: VII.C."""
+    """Prefix of the data block. A page bitmap or the entries follow. Spec: VII.C."""
 
     version: U8
     client: U8
@@ -40,13 +39,13 @@ class FixedArrayDataBlock(OnDisk):
 
 
 def read_fixed_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkTable]:
-    """Return the chunks, in two rounds: the header, and the block with all of its pages, which follow it."""
+    """Return the chunks in two rounds: the header, then the data block with its pages, which follow it."""
     (head,) = yield [FixedArrayHeader.span(address, sizes)]
     header = FixedArrayHeader.decode(head, sizes, at=address)
     if header.data_block is None:
         return empty_table(grid.rank)
     if header.page_bits > _MAX_PAGE_BITS or header.entry_count * header.entry_nbytes > sizes.end:
-        raise MalformedFile(f"fixed array claims {header.entry_count} entries", at=address)
+        raise MalformedFile(f"fixed array of {header.entry_count} entries does not fit into the file", at=address)
     columns = EntryColumns(header.client, header.entry_nbytes, grid, sizes, at=address)
     prefix_nbytes = FixedArrayDataBlock.nbytes(sizes)
     page_count = -(-header.entry_count >> header.page_bits) if header.entry_count > 1 << header.page_bits else 0
@@ -58,7 +57,7 @@ def read_fixed_array(address: int, grid: ChunkGrid, sizes: Sizes) -> Step[ChunkT
         raise MalformedFile("fixed array data block belongs to another array", at=header.data_block)
     if not page_count:
         check_checksum(block, "fixed array data block", header.data_block)
-        add_runs(columns, [Run(block[prefix_nbytes:-4], 0)])
+        add_runs(columns, [EntryRun(block[prefix_nbytes:-4], 0)])
         return columns.table()
     pages_at = prefix_nbytes + bitmap_nbytes + 4
     check_checksum(block[:pages_at], "fixed array data block", header.data_block)

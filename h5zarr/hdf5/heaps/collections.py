@@ -1,4 +1,4 @@
-"""The global heap: values of variable length, in collections that objects share. Spec: III.E."""
+"""The global heap: variable-length values in collections that objects share. Spec: III.E."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.span import AmongData
 from h5zarr.io.steps import Hints, Step
 
-_LEAST_NBYTES = 4096  # the library makes no smaller collection
+_LEAST_NBYTES = 4096  # the smallest collection that the HDF5 library creates
 
 
 @on_disk(b"GCOL", versions=(1,))
 class CollectionHeader(OnDisk):
-    """Header of a global heap collection; its size includes itself. Spec: III.E."""
+    """Header of a global heap collection. `nbytes_in_all` includes the header. Spec: III.E."""
 
     version: U8
     reserved: Reserved3
@@ -24,17 +24,17 @@ class CollectionHeader(OnDisk):
 
 
 class CollectionsMissing(Exception):
-    """Some collections must be read before a value can be decoded. Never leaves the parser."""
+    """Some collections must be read before a value can be decoded. Caught inside the parser."""
 
     def __init__(self, addresses: set[int]) -> None:
         self.addresses = addresses
 
 
 class GlobalHeap:
-    """The collections read so far: each is read once, whoever asks.
+    """The collections read so far. Each collection is read only once.
 
-    Decoders of values call `require` and `object` as if all collections were there; whoever calls the decoders reads
-    those that turn out to be missing, and calls them again.
+    Value decoders call `require` and `object` as if all collections were available. If some are missing, the caller
+    reads them and runs the decoder again.
     """
 
     def __init__(self, sizes: Sizes) -> None:
@@ -42,7 +42,7 @@ class GlobalHeap:
         self._collections: dict[int, dict[int, bytes] | H5ZarrError] = {}
 
     def read(self, addresses: Iterable[int]) -> Step[None]:
-        """Make the collections at `addresses` known, in at most two rounds. A broken one is told when it is used."""
+        """Read the collections at `addresses`, in at most two rounds. An error in a collection is raised on use."""
         missing = [address for address in set(addresses) if address not in self._collections]
         if not missing:
             return
@@ -53,11 +53,11 @@ class GlobalHeap:
                 spans.append(self._sizes.span_up_to(address, least, _LEAST_NBYTES, "global heap collection"))
             except MalformedFile as error:
                 self._collections[address] = error
-        yield Hints([AmongData(spans)])  # HDF5 allocates collections as it does raw data
+        yield Hints([AmongData(spans)])  # HDF5 allocates collections among raw data
         buffers = yield spans
         longer = []
         for span, buffer in zip(spans, buffers, strict=True):
-            if span.address in self._collections:  # somebody else asked for it in the same round
+            if span.address in self._collections:  # another step asked for it in the same round
                 continue
             try:
                 header = CollectionHeader.decode(buffer, self._sizes, at=span.address)
@@ -76,16 +76,16 @@ class GlobalHeap:
                     self._collections[span.address] = self._decode(bytes(buffer), span.address)
 
     def __contains__(self, address: int) -> bool:
-        """True when the collection at `address` has been read."""
+        """Return whether the collection at `address` has been read."""
         return address in self._collections
 
     def require(self, addresses: Iterable[int]) -> None:
-        """Raise `CollectionsMissing` unless the collections at `addresses` have been read."""
+        """Raise `CollectionsMissing` unless all collections at `addresses` have been read."""
         if missing := {address for address in addresses if address not in self._collections}:
             raise CollectionsMissing(missing)
 
     def object(self, address: int, index: int, nbytes: int | None = None) -> bytes:
-        """Return an object of a collection that has been read; its first `nbytes` bytes, where that is given."""
+        """Return an object of a collection that has been read, or its first `nbytes` bytes."""
         collection = self._collections[address]
         if isinstance(collection, H5ZarrError):
             raise MalformedFile(str(collection))
@@ -95,7 +95,9 @@ class GlobalHeap:
         if nbytes is None or nbytes == len(found):
             return found
         if nbytes > len(found):
-            raise MalformedFile(f"global heap object {index} has {len(found)} bytes, {nbytes} are wanted", at=address)
+            raise MalformedFile(
+                f"global heap object {index} has {len(found)} bytes, but {nbytes} are needed", at=address
+            )
         return found[:nbytes]
 
     def _decode(self, collection: bytes, address: int) -> dict[int, bytes] | H5ZarrError:
@@ -106,14 +108,14 @@ class GlobalHeap:
         position += -position % 8
         while position + prefix.size <= len(collection):
             index, _, _, nbytes = prefix.unpack_from(collection, position)
-            if index == 0:  # free space, whose size includes its own header
+            if index == 0:  # free space; its size includes its header
                 if nbytes < step:
                     break
                 position += nbytes
                 continue
             start = position + step
             if start + nbytes > len(collection):
-                return MalformedFile(f"global heap object {index} reaches past its collection", at=address + position)
+                return MalformedFile(f"global heap object {index} extends beyond its collection", at=address + position)
             objects[index] = collection[start : start + nbytes]
             position = start + nbytes + -nbytes % 8
         return objects

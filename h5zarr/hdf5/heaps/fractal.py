@@ -1,4 +1,4 @@
-"""Fractal heaps: links, attributes and shared messages of newer files. Spec: III.G."""
+"""Fractal heaps: storage for links, attributes and shared messages in newer files. Spec: III.G."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FractalHeapHeader(OnDisk):
 
 
 class _Block(NamedTuple):
-    """A direct block: where it begins in the heap's own space, where it is in the file, and how it was filtered."""
+    """A direct block: its address in the heap's address space, its address in the file, its sizes and filter mask."""
 
     heap_address: int
     address: int
@@ -66,7 +66,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Heap:
-    """What the header says, worked out."""
+    """The header and values derived from it."""
 
     address: int
     header: FractalHeapHeader
@@ -81,31 +81,31 @@ class _Heap:
 
     @property
     def length_width(self) -> int:
-        """Bytes of a managed object's length in its ID: enough for a block, or for an object where that is less."""
+        """Width of the length in a managed object's ID: that of a direct block or of the largest object, if smaller."""
         header = self.header
         return min((header.max_direct_nbytes.bit_length() + 6) // 8, (header.max_managed_nbytes.bit_length() + 7) // 8)
 
     @property
     def prefix_nbytes(self) -> int:
-        """Bytes of a block before its content: signature, version, back-pointer, offset."""
+        """Size of a block's prefix: signature, version, back-pointer and block offset."""
         return 5 + self.sizes.offset_nbytes + self.offset_width
 
     @property
     def direct_row_count(self) -> int:
-        """How many rows of an indirect block hold direct blocks."""
+        """Number of rows in an indirect block that hold direct blocks."""
         header = self.header
         return header.max_direct_nbytes.bit_length() - header.starting_block_nbytes.bit_length() + 2
 
     def row_block_nbytes(self, row: int) -> int:
-        """The size of the blocks in a row: the first two rows are of the starting size, then it doubles."""
+        """Return the size of the blocks in a row: the starting size in the first two rows, then doubling."""
         return self.header.starting_block_nbytes << max(0, row - 1)
 
 
 def read_heap(address: int, sizes: Sizes) -> Step[HeapBlocks]:
-    """Return the heap at `address`, ready to hand out objects.
+    """Return the heap at `address`, ready to return objects.
 
-    One round for the header and one for each level of blocks. All managed blocks are read, because whoever asks wants
-    nearly all of their objects, and can so read them while the index of those objects is still being read.
+    The header takes one round, and so does each level of blocks. All managed blocks are read, because callers want
+    nearly all objects. The blocks can then be read while the index of the objects is still being read.
     """
     heap = yield from _read_header(address, sizes)
     blocks = yield from _read_blocks(heap)
@@ -113,7 +113,7 @@ def read_heap(address: int, sizes: Sizes) -> Step[HeapBlocks]:
 
 
 class HeapBlocks:
-    """The managed part of a heap, read whole; hands out objects by their IDs."""
+    """The managed blocks of a heap, fully read. Returns objects by ID."""
 
     def __init__(self, heap: _Heap, blocks: list[tuple[_Block, bytes]]) -> None:
         self._heap = heap
@@ -124,9 +124,9 @@ class HeapBlocks:
         self._offset_mask = (1 << self._offset_nbits) - 1
 
     def read(self, ids: Sequence[bytes]) -> Step[list[bytes]]:
-        """Return the objects that `ids` name; only huge ones ask for more bytes."""
+        """Return the objects with these IDs. Only huge objects need further reads."""
         if len(set(ids)) != len(ids):
-            raise MalformedFile("an index names the same fractal heap object twice", at=self._heap.address)
+            raise MalformedFile("an index refers to the same fractal heap object twice", at=self._heap.address)
         huge = [heap_id for heap_id in ids if heap_id and heap_id[0] >> 4 & 3 == _HUGE]
         if not huge:
             return [self._object(heap_id) for heap_id in ids]
@@ -145,7 +145,7 @@ class HeapBlocks:
         return self._managed(both & self._offset_mask, both >> self._offset_nbits)
 
     def _tiny(self, heap_id: bytes) -> bytes:
-        """Return an object that its ID holds itself; long IDs have a longer length."""
+        """Return an object stored in its own ID. Long IDs have a two-byte length."""
         cursor = Cursor(heap_id, "fractal heap ID")
         nbytes = cursor.u8() & 0x0F
         if self._heap.header.id_nbytes > 18:
@@ -191,19 +191,19 @@ def _read_header(address: int, sizes: Sizes) -> Step[_Heap]:
 
 
 def _check_table(header: FractalHeapHeader, address: int) -> None:
-    """Raise on a doubling table that no library could have written."""
+    """Raise MalformedFile if the doubling table is invalid."""
     for name in ("table_width", "starting_block_nbytes", "max_direct_nbytes"):
         value = getattr(header, name)
         if value == 0 or value & (value - 1):
-            raise MalformedFile(f"fractal heap header has {name} {value}, which is no power of two", at=address)
+            raise MalformedFile(f"fractal heap header has {name} {value}, not a power of two", at=address)
     if header.max_direct_nbytes < header.starting_block_nbytes or header.max_heap_bits > 64:
         raise MalformedFile("fractal heap header has impossible block sizes", at=address)
     if header.allocated_nbytes > header.managed_nbytes:
-        raise MalformedFile("fractal heap header says that more is allocated than there is", at=address)
+        raise MalformedFile("fractal heap header states more allocated than managed bytes", at=address)
 
 
 def _read_blocks(heap: _Heap) -> Step[list[tuple[_Block, bytes]]]:
-    """Return every direct block with its bytes, in heap order."""
+    """Return all direct blocks with their bytes, in heap order."""
     header, sizes = heap.header, heap.sizes
     if header.root is None:
         return []
@@ -243,7 +243,7 @@ def _indirect_span(heap: _Heap, address: int, rows: int, visits: Visits) -> Span
 def _decode_indirect(
     heap: _Heap, content: bytes, heap_address: int, address: int, rows: int
 ) -> tuple[list[_Block], list[tuple[int, int, int]]]:
-    """Return the direct and the indirect blocks that an indirect block points to."""
+    """Return the direct and indirect blocks that an indirect block points to."""
     check_checksum(content, "fractal heap indirect block", address)
     _check_prefix(heap, content, b"FHIB", heap_address, address)
     cursor = Cursor(content, "fractal heap indirect block", heap.sizes)
@@ -268,15 +268,15 @@ def _decode_indirect(
 
 
 def _check_prefix(heap: _Heap, content: bytes, signature: bytes, heap_address: int, address: int) -> None:
-    """Raise unless a block begins as one of this heap and place does: signature, version, heap's address, place."""
+    """Raise MalformedFile unless a block has the expected signature, version, heap address and block offset."""
     check_signature(content, signature + b"\0", "fractal heap block", address)
     heap_at = (heap.address - heap.sizes.base).to_bytes(heap.sizes.offset_nbytes, "little")
     if content[5 : heap.prefix_nbytes] != heap_at + heap_address.to_bytes(heap.offset_width, "little"):
-        raise MalformedFile("fractal heap block belongs to another heap or place", at=address)
+        raise MalformedFile("fractal heap block has the wrong heap address or block offset", at=address)
 
 
 def _direct_content(heap: _Heap, block: _Block, content: bytes) -> bytes:
-    """Return the block, unfiltered and verified. Objects are addressed from its first byte, prefix included."""
+    """Return the unfiltered, verified block. Objects are addressed relative to its first byte, including the prefix."""
     if heap.filters:
         content = undo_filters(content, heap.filters, block.filter_mask, block.nbytes)
     if len(content) != block.nbytes:
@@ -286,7 +286,7 @@ def _direct_content(heap: _Heap, block: _Block, content: bytes) -> bytes:
     _check_prefix(heap, content, b"FHDB", block.heap_address, block.address)
     if heap.header.flags & _CHECKSUMMED_BLOCKS:
         start = heap.prefix_nbytes
-        end = start + 4  # the checksum was taken with its own field zero
+        end = start + 4  # the checksum was computed with its own field set to zero
         if lookup3(content[:start] + bytes(4) + content[end:]) != int.from_bytes(content[start:end], "little"):
             raise MalformedFile("fractal heap direct block fails its checksum", at=block.address)
     return content
@@ -300,7 +300,7 @@ class _HugeObject(NamedTuple):
 
 
 def _read_huge(heap: _Heap, ids: list[bytes]) -> Step[dict[bytes, bytes]]:
-    """Return huge objects, which stand alone in the file, by their IDs."""
+    """Return huge objects, which are stored outside the heap's blocks, by ID."""
     sizes, filtered = heap.sizes, bool(heap.filters)
     direct_nbytes = sizes.offset_nbytes + sizes.length_nbytes + (4 + sizes.length_nbytes if filtered else 0)
     if heap.header.id_nbytes - 1 >= direct_nbytes:
@@ -324,18 +324,18 @@ def _read_huge(heap: _Heap, ids: list[bytes]) -> Step[dict[bytes, bytes]]:
         if filtered:
             content = undo_filters(content, heap.filters, huge.filter_mask, huge.unfiltered_nbytes)
             if len(content) != huge.unfiltered_nbytes:
-                raise MalformedFile("huge object has another size than it should", at=huge.address)
+                raise MalformedFile("huge object has the wrong size", at=huge.address)
         found[heap_id] = content
     return found
 
 
 def _read_huge_index(heap: _Heap) -> Step[dict[int, _HugeObject]]:
-    """Return all indirectly accessed huge objects by their keys."""
+    """Return all indirectly accessed huge objects by key."""
     if heap.header.huge_btree is None:
-        raise MalformedFile("fractal heap has huge objects, but no index of them", at=heap.address)
+        raise MalformedFile("fractal heap has huge objects but no index for them", at=heap.address)
     kind, slabs = yield from read_records(heap.header.huge_btree, heap.sizes, 1, 2, 3, 4)
     if kind not in (1, 2):
-        raise Unsupported(f"huge objects indexed by a B-tree of type {kind}, whose IDs hold only a key")
+        raise Unsupported(f"huge objects with indirect IDs are indexed by a B-tree of type {kind}, expected 1 or 2")
     keyed = {}
     for record in (row for rows in slabs for row in rows):
         cursor = Cursor(record.tobytes(), "huge object record", heap.sizes)

@@ -1,4 +1,4 @@
-"""Local heaps: the names of an old-style group. Spec: III.D."""
+"""Local heaps: the link names of an old-style group. Spec: III.D."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class LocalHeapHeader(OnDisk):
 
 
 class LocalHeap:
-    """A segment of null-terminated names."""
+    """A segment of NUL-terminated names."""
 
     def __init__(self, segment: bytes, address: int) -> None:
         self._segment = segment
         self._address = address
 
     def name(self, position: int) -> str:
-        """Return the name that begins `position` bytes into the segment."""
+        """Return the name that starts `position` bytes into the segment."""
         end = self._segment.find(b"\0", position)
         if position >= len(self._segment) or end < 0:
             raise MalformedFile(f"local heap of {len(self._segment)} bytes has no name at {position}", at=self._address)
@@ -36,7 +36,7 @@ class LocalHeap:
 
 
 def read_local_heap(address: int, sizes: Sizes) -> Step[LocalHeap]:
-    """Return the heap at `address`, in two rounds."""
+    """Return the heap at `address` in two rounds."""
     (head,) = yield [LocalHeapHeader.span(address, sizes)]
     header = LocalHeapHeader.decode(head, sizes, at=address)
     if header.segment is None:

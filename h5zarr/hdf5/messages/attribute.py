@@ -1,4 +1,4 @@
-"""The attribute message, and the one that says where else attributes are. Spec: IV.A.2.m and IV.A.2.v."""
+"""The attribute message, and the attribute info message, which locates dense attributes. Spec: IV.A.2.m, IV.A.2.v."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHARED_DATATYPE, _SHARED_DATASPACE = 1, 2
 
 
 class AttributeMessage(NamedTuple):
-    """An attribute taken apart: its parts are still bytes, and two of them may be references to shared messages."""
+    """The parts of an attribute message, still encoded. Datatype and dataspace may be references to shared messages."""
 
     name: str
     datatype: bytes
@@ -29,14 +29,17 @@ class AttributeMessage(NamedTuple):
 
 
 def value_start(message: bytes) -> int:
-    """Return where the value begins: what is before it is the same for attributes of one name, type and extent."""
+    """Return where the value starts.
+
+    The bytes before it are equal for attributes with the same name, type and shape.
+    """
     return _starts(message)[3]
 
 
 def _starts(message: bytes) -> tuple[int, int, int, int]:
-    """Return where name, datatype, dataspace and value begin in a message of version 1, 2 or 3."""
+    """Return where name, datatype, dataspace and value start in a message of version 1, 2 or 3."""
     if len(message) < _FIELDS.size:
-        raise MalformedFile("attribute message is cut short")
+        raise MalformedFile("attribute message is truncated")
     version, _, name_nbytes, datatype_nbytes, dataspace_nbytes = _FIELDS.unpack_from(message)
     name_at = _FIELDS.size
     if version == 1:  # each part is padded to a multiple of 8
@@ -44,7 +47,7 @@ def _starts(message: bytes) -> tuple[int, int, int, int]:
         datatype_nbytes += -datatype_nbytes % 8
         dataspace_nbytes += -dataspace_nbytes % 8
     elif version == 3:
-        name_at += 1  # the name's character set: names are UTF-8 in either
+        name_at += 1  # the name's character set; names are decoded as UTF-8 either way
     elif version != 2:
         raise MalformedFile(f"attribute message has unknown version {version}")
     datatype_at = name_at + name_nbytes
@@ -56,7 +59,7 @@ def _starts(message: bytes) -> tuple[int, int, int, int]:
 
 
 def _name(stored: bytes) -> bytes:
-    """Return the name that stands in a message. The last byte is its end, whatever it is: so does the library."""
+    """Return the name without its terminator. Like the HDF5 library, it drops the last byte whatever its value."""
     return stored[:-1].partition(b"\0")[0]
 
 
@@ -76,7 +79,7 @@ def decode_attribute(message: bytes) -> AttributeMessage:
 
 
 class AttributeInfo(NamedTuple):
-    """Where an object keeps its attributes when they are not in its header."""
+    """The location of attributes that are not stored in the object header."""
 
     tracks_order: bool
     heap: int | None
@@ -89,5 +92,5 @@ def decode_attribute_info(content: bytes, sizes: Sizes) -> AttributeInfo:
         raise MalformedFile(f"attribute info message has unknown version {version}")
     tracks_order = bool(cursor.u8() & 1)
     if tracks_order:
-        cursor.skip(2)  # the largest creation order so far
+        cursor.skip(2)  # the highest creation order so far
     return AttributeInfo(tracks_order, cursor.address(), cursor.address())

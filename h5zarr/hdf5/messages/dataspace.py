@@ -10,14 +10,14 @@ from h5zarr.hdf5.model import Dataspace, SpaceKind
 
 MAX_RANK = 32
 _HAS_MAX_SHAPE = 0x01
-_UNLIMITED = (1 << 64) - 1  # with shorter lengths, all ones is a number like others: so the library sees it
+_UNLIMITED = (1 << 64) - 1  # in files with shorter lengths, all ones is an ordinary number, as in the HDF5 library
 
 
 @lru_cache(maxsize=4096)
 def decode_dataspace(content: bytes, length_nbytes: int) -> Dataspace:
-    """Return the extent that a message of version 1 or 2 states.
+    """Return the dataspace of a message of version 1 or 2.
 
-    Remembered, because the many attributes of a file have few different extents.
+    Cached, because attributes have few different dataspaces.
     """
     cursor = Cursor(content, "dataspace message")
     version, rank, flags = cursor.u8(), cursor.u8(), cursor.u8()
@@ -39,5 +39,5 @@ def decode_dataspace(content: bytes, length_nbytes: int) -> Dataspace:
     limits = (cursor.uint(length_nbytes) for _ in range(rank))
     max_shape = tuple(None if limit == _UNLIMITED else limit for limit in limits)
     if any(limit is not None and limit < extent for extent, limit in zip(shape, max_shape, strict=True)):
-        raise MalformedFile(f"dataspace message has shape {shape} beyond its maximum {max_shape}")
+        raise MalformedFile(f"dataspace message has shape {shape}, larger than its maximum {max_shape}")
     return Dataspace(kind, shape, max_shape)

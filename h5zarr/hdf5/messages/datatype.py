@@ -14,11 +14,11 @@ from h5zarr.hdf5.datatype import (
     Charset,
     Complex,
     Compound,
+    CompoundMember,
     Datatype,
     Enumeration,
     FixedPoint,
     FloatingPoint,
-    Member,
     Normalization,
     Opaque,
     Padding,
@@ -31,25 +31,25 @@ from h5zarr.hdf5.datatype import (
 )
 from h5zarr.hdf5.numbers import decode_integers
 
-_MAX_DEPTH = 32  # types nest by a few levels; a message that goes on is hostile, and would exhaust the stack
+_MAX_DEPTH = 32  # real types nest a few levels; deeper nesting is hostile and would exhaust the stack
 _MAX_ARRAY_RANK = 32
-_LEAST_REFERENCE_NBYTES = 2  # an address in the file with the shortest
-_MAX_NBYTES = 0x7FFFFFFF  # numpy's largest element
+_LEAST_REFERENCE_NBYTES = 2  # size of the shortest address
+_MAX_NBYTES = 0x7FFFFFFF  # the largest element size of numpy
 _FLOAT_ORDERS = {0x00: ByteOrder.LITTLE, 0x01: ByteOrder.BIG, 0x41: ByteOrder.VAX}
 
 
 @lru_cache(maxsize=4096)
 def decode_datatype(content: bytes) -> Datatype:
-    """Return the type that a message states.
+    """Return the type that a message describes.
 
-    Remembered, because the thousands of attributes of a file have a handful of types.
+    Cached, because the thousands of attributes of a file have few different types.
     """
     return _decode(Cursor(content, "datatype message"), 0)
 
 
 def _decode(cursor: Cursor, depth: int) -> Datatype:
     if depth > _MAX_DEPTH:
-        raise MalformedFile(f"datatype is nested more than {_MAX_DEPTH} deep")
+        raise MalformedFile(f"datatype is nested more than {_MAX_DEPTH} levels deep")
     class_and_version = cursor.u8()
     version, code = class_and_version >> 4, class_and_version & 0x0F
     bits = cursor.uint(3)
@@ -58,11 +58,11 @@ def _decode(cursor: Cursor, depth: int) -> Datatype:
         raise MalformedFile(f"datatype message has unknown version {version}")
     decoder = _CLASSES.get(code)
     if decoder is None:
-        raise Unsupported(f"datatype class {code} is not one of HDF5 2.0's")
+        raise Unsupported(f"datatype class {code} does not exist in HDF5 2.0")
     if nbytes == 0:
-        raise MalformedFile(f"datatype of class {code} has elements of no size")
+        raise MalformedFile(f"datatype of class {code} has elements of 0 bytes")
     if nbytes > _MAX_NBYTES:
-        raise Unsupported(f"elements of {nbytes} bytes: h5zarr reads up to {_MAX_NBYTES}")
+        raise Unsupported(f"elements of {nbytes} bytes: h5zarr supports at most {_MAX_NBYTES}")
     return decoder(cursor, bits, nbytes, version, depth)
 
 
@@ -84,7 +84,7 @@ def _fixed_point(cursor: Cursor, bits: int, nbytes: int, version: int, depth: in
 
 
 def _floating_point(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) -> FloatingPoint:
-    order = _FLOAT_ORDERS.get(bits & (0x41 if version >= 3 else 0x01))  # VAX is told apart since version 3
+    order = _FLOAT_ORDERS.get(bits & (0x41 if version >= 3 else 0x01))  # VAX order exists since version 3
     if order is None or (order is ByteOrder.VAX and nbytes % 2):
         raise MalformedFile("floating-point datatype has an unknown byte order")
     normalization = bits >> 4 & 3
@@ -110,7 +110,7 @@ def _floating_point(cursor: Cursor, bits: int, nbytes: int, version: int, depth:
         found.mantissa_location + found.mantissa_nbits,
     )
     if max(ends) > 8 * nbytes or not found.exponent_nbits or not found.mantissa_nbits:
-        raise MalformedFile(f"floating-point datatype of {nbytes} bytes has fields outside its bits")
+        raise MalformedFile(f"floating-point datatype of {nbytes} bytes has fields outside its size")
     return found
 
 
@@ -147,7 +147,7 @@ def _opaque(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) ->
 
 
 def _name(cursor: Cursor, version: int) -> str:
-    """Return a member's name; before version 3 it is padded to a multiple of eight bytes."""
+    """Return a member name. Before version 3 it is padded to a multiple of eight bytes."""
     start = cursor.position
     name = text(cursor.terminated())
     if version < 3:
@@ -161,13 +161,13 @@ def _compound(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) 
         raise MalformedFile("compound datatype has no members")
     members = tuple(_member(cursor, nbytes, version, depth) for _ in range(count))
     if len({member.name for member in members}) != count or not all(member.name for member in members):
-        raise MalformedFile("compound datatype has members without a name, or of the same name")
+        raise MalformedFile("compound datatype has unnamed members, or several with the same name")
     if any(member.byte_offset + member.datatype.nbytes > nbytes for member in members):
-        raise MalformedFile(f"compound datatype of {nbytes} bytes has a member that ends outside it")
+        raise MalformedFile(f"compound datatype of {nbytes} bytes has a member that extends beyond it")
     return Compound(nbytes=nbytes, members=members)
 
 
-def _member(cursor: Cursor, nbytes: int, version: int, depth: int) -> Member:
+def _member(cursor: Cursor, nbytes: int, version: int, depth: int) -> CompoundMember:
     name = _name(cursor, version)
     byte_offset = cursor.uint((nbytes.bit_length() + 7) // 8) if version >= 3 else cursor.u32()
     shape: tuple[int, ...] = ()
@@ -176,12 +176,12 @@ def _member(cursor: Cursor, nbytes: int, version: int, depth: int) -> Member:
         cursor.skip(3 + 4 + 4)  # reserved, dimension permutation, reserved
         extents = [cursor.u32() for _ in range(4)]
         if rank > 4:
-            raise MalformedFile(f"compound member {name!r} has rank {rank}, at most 4 are allowed")
+            raise MalformedFile(f"compound member {name!r} has rank {rank}, but at most 4 is allowed")
         shape = tuple(extents[:rank])
     datatype = _decode(cursor, depth + 1)
     if shape:
         datatype = _array_of(datatype, shape)
-    return Member(name=name, byte_offset=byte_offset, datatype=datatype)
+    return CompoundMember(name=name, byte_offset=byte_offset, datatype=datatype)
 
 
 def _reference(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) -> Reference:
@@ -195,7 +195,7 @@ def _reference(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int)
 def _enumeration(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) -> Enumeration:
     base = _decode(cursor, depth + 1)
     if not isinstance(base, FixedPoint) or base.nbytes != nbytes:
-        raise MalformedFile("enumeration is not based on an integer of its own size")
+        raise MalformedFile("enumeration is not based on an integer type of the same size")
     names = [_name(cursor, version) for _ in range(bits & 0xFFFF)]
     values = decode_integers(base, cursor.take(nbytes * len(names)), len(names)).tolist()
     return Enumeration(nbytes=nbytes, base=base, members=tuple(zip(names, values, strict=True)))
@@ -222,10 +222,12 @@ def _array(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) -> 
         cursor.skip(3)
     shape = tuple(cursor.u32() for _ in range(rank))
     if version < 3:
-        cursor.skip(4 * rank)  # the permutation, which was never used
+        cursor.skip(4 * rank)  # the permutation was never used
     found = _array_of(_decode(cursor, depth + 1), shape)
     if found.nbytes != nbytes:
-        raise MalformedFile(f"array datatype of shape {shape} says {nbytes} bytes, its elements need {found.nbytes}")
+        raise MalformedFile(
+            f"array datatype of shape {shape} has a stated size of {nbytes} bytes, but its elements need {found.nbytes}"
+        )
     return found
 
 
@@ -234,14 +236,14 @@ def _array_of(base: Datatype, shape: tuple[int, ...]) -> Array:
     for extent in shape:
         nbytes *= extent
     if nbytes == 0 or nbytes > _MAX_NBYTES:
-        raise MalformedFile(f"array datatype of shape {shape} has {nbytes} bytes")
+        raise MalformedFile(f"array datatype of shape {shape} has an invalid size of {nbytes} bytes")
     if len(shape) + (len(base.shape) if isinstance(base, Array) else 0) > _MAX_ARRAY_RANK:
-        raise MalformedFile("array datatypes nested in each other have too many axes")
+        raise MalformedFile("nested array datatypes have too many axes")
     return Array(nbytes=nbytes, base=base, shape=shape)
 
 
 def _complex(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) -> Complex:
-    """HDF5 2.0; the bit field says "homogeneous, rectangular", the only form that is defined."""
+    """Complex numbers of HDF5 2.0. The bit field says "homogeneous, rectangular", the only defined form."""
     base = _decode(cursor, depth + 1)
     if not isinstance(base, FloatingPoint) or 2 * base.nbytes != nbytes:
         raise MalformedFile(f"complex datatype of {nbytes} bytes is not a pair of floating-point numbers")

@@ -10,7 +10,7 @@ from h5zarr.hdf5.sizes import Sizes
 
 
 class ExternalSlot(NamedTuple):
-    """A segment whose file name stands in a local heap. `nbytes` is None where the file is used to its end."""
+    """A segment of an external file, whose name is in a local heap. `nbytes` is None if the file is used to its end."""
 
     name_at: int
     address: int
@@ -30,7 +30,7 @@ def decode_external_files(content: bytes, sizes: Sizes) -> ExternalFiles:
     count = cursor.u16()
     heap = cursor.address()
     if heap is None:
-        raise MalformedFile("external files message has no heap for its names")
+        raise MalformedFile("external files message has no heap for the file names")
     unlimited = (1 << 8 * sizes.length_nbytes) - 1
     slots = []
     for _ in range(count):

@@ -10,19 +10,19 @@ from h5zarr.hdf5.cursor import Cursor, text
 from h5zarr.hdf5.model import Filter
 
 MAX_FILTERS = 32
-_FIRST_REGISTERED = 256  # filters below are the library's own, and need no name in version 2
+_FIRST_REGISTERED = 256  # lower numbers are filters of the HDF5 library, which have no name in version 2
 _OPTIONAL = 0x0001
 
 
 @lru_cache(maxsize=1024)
 def decode_filters(content: bytes) -> tuple[Filter, ...]:
-    """Return the filters of version 1 or 2, in the order in which they were applied on writing."""
+    """Return the filters of a message of version 1 or 2, in the order in which they were applied on writing."""
     cursor = Cursor(content, "filter pipeline message")
     version, count = cursor.u8(), cursor.u8()
     if version not in (1, 2):
         raise MalformedFile(f"filter pipeline message has unknown version {version}")
     if count > MAX_FILTERS:
-        raise MalformedFile(f"filter pipeline message has {count} filters, at most {MAX_FILTERS} are allowed")
+        raise MalformedFile(f"filter pipeline message has {count} filters, but at most {MAX_FILTERS} are allowed")
     if version == 1:
         cursor.skip(6)
     return tuple(_filter(cursor, version) for _ in range(count))

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Kind(IntEnum):
-    """Message types that mean something to a reader; the others are passed over."""
+    """Message types that matter to readers. Other types are skipped."""
 
     NIL = 0x0000
     DATASPACE = 0x0001

@@ -1,4 +1,4 @@
-"""The data layout message, versions 1 to 5. Spec: IV.A.2.i; version 5 is HDF5 2.0's."""
+"""The data layout message, versions 1 to 5. Spec: IV.A.2.i. Version 5 is new in HDF5 2.0."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from h5zarr.hdf5.model import CompactLayout, ContiguousLayout, IndexKind
 from h5zarr.hdf5.sizes import Sizes
 
 _COMPACT, _CONTIGUOUS, _CHUNKED, _VIRTUAL = range(4)
-_MAX_CHUNK_RANK = 33  # one more than a dataspace: the last is the size of an element
+_MAX_CHUNK_RANK = 33  # one more than a dataspace: the last number is the element size
 _EDGES_UNFILTERED, _SINGLE_FILTERED = 1, 2
 _INDEX_KINDS = {
     1: IndexKind.SINGLE,
@@ -26,9 +26,9 @@ _PARAMETER_NBYTES = {IndexKind.FIXED_ARRAY: 1, IndexKind.EXTENSIBLE_ARRAY: 5, In
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkIndexMessage:
-    """Where the chunk index is; `address` None means that no chunk was ever stored.
+    """The location of a chunk index. `address` is None if no chunk was ever stored.
 
-    `single_nbytes` and `single_mask` describe the chunk of a single chunk index that is filtered.
+    `single_nbytes` and `single_mask` describe the chunk of a filtered single chunk index.
     """
 
     chunk_shape: tuple[int, ...]
@@ -52,7 +52,7 @@ LayoutMessage: TypeAlias = CompactLayout | ContiguousLayout | ChunkIndexMessage 
 
 
 def decode_layout(content: bytes, sizes: Sizes) -> LayoutMessage:
-    """Return the layout. The size of a contiguous one is what the message says, and -1 where it does not."""
+    """Return the layout. The size of a contiguous layout is -1 if the message does not state it."""
     cursor = Cursor(content, "layout message", sizes)
     version = cursor.u8()
     if version in (1, 2):
@@ -72,7 +72,7 @@ def decode_layout(content: bytes, sizes: Sizes) -> LayoutMessage:
 
 
 def _old(cursor: Cursor) -> LayoutMessage:
-    """Versions 1 and 2, of libraries before 1.6.3."""
+    """Decode version 1 or 2, written by HDF5 before 1.6.3."""
     rank, code = cursor.u8(), cursor.u8()
     cursor.skip(5)
     if code > _CHUNKED:
@@ -82,7 +82,7 @@ def _old(cursor: Cursor) -> LayoutMessage:
     if code == _COMPACT:
         return CompactLayout(cursor.take(cursor.u32()))
     if code == _CONTIGUOUS:
-        return ContiguousLayout(address, -1)  # its extents were cut to 32 bits: the dataspace has the right ones
+        return ContiguousLayout(address, -1)  # the extents were cut to 32 bits; the dataspace has the correct ones
     return _index(shape, IndexKind.BTREE_V1, address)
 
 
@@ -96,21 +96,21 @@ def _chunked_v4(cursor: Cursor) -> ChunkIndexMessage:
     if flags & ~(_EDGES_UNFILTERED | _SINGLE_FILTERED):
         raise Unsupported(f"chunked layout has unknown flags {flags:#x}")
     if not 1 <= width <= 8:
-        raise MalformedFile(f"chunked layout stores its extents in {width} bytes")
+        raise MalformedFile(f"chunked layout has extents of {width} bytes")
     shape = _shape(cursor, rank, width)
     if (kind := _INDEX_KINDS.get(code := cursor.u8())) is None:
         raise Unsupported(f"chunk index type {code}")
     single_nbytes, single_mask = None, 0
     if kind is IndexKind.SINGLE and flags & _SINGLE_FILTERED:
         single_nbytes, single_mask = cursor.length(), cursor.u32()
-    cursor.skip(_PARAMETER_NBYTES.get(kind, 0))  # creation parameters, which the index itself repeats
+    cursor.skip(_PARAMETER_NBYTES.get(kind, 0))  # creation parameters, which the index repeats
     return _index(shape, kind, cursor.address(), bool(flags & _EDGES_UNFILTERED), single_nbytes, single_mask)
 
 
 def _shape(cursor: Cursor, rank: int, width: int) -> tuple[int, ...]:
     if rank > _MAX_CHUNK_RANK:
         raise MalformedFile(f"layout message has rank {rank}")
-    if width == 4:  # in all but the newest files
+    if width == 4:  # all but the newest files
         return struct.unpack(f"<{rank}I", cursor.take(4 * rank))
     return tuple([cursor.uint(width) for _ in range(rank)])
 

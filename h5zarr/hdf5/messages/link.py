@@ -1,4 +1,4 @@
-"""The link message, and the two that say where else links are. Spec: IV.A.2.g, IV.A.2.c and IV.A.2.r."""
+"""The link message, and the two messages that locate links stored elsewhere. Spec: IV.A.2.g, IV.A.2.c, IV.A.2.r."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FIRST_USER_DEFINED = 65
 
 
 def decode_link(content: bytes, sizes: Sizes) -> Link:
-    """Return one link of a group that keeps its links in the header or in a fractal heap."""
+    """Return one link of a group that stores its links in the header or in a fractal heap."""
     cursor = Cursor(content, "link message", sizes)
     if (version := cursor.u8()) != 1:
         raise MalformedFile(f"link message has unknown version {version}")
@@ -22,13 +22,13 @@ def decode_link(content: bytes, sizes: Sizes) -> Link:
     link_class = cursor.u8() if flags & 0x08 else _HARD
     order = cursor.uint(8) if flags & 0x04 else None
     if flags & 0x10:
-        cursor.skip(1)  # the character set: names are UTF-8 in either
+        cursor.skip(1)  # the character set; names are decoded as UTF-8 either way
     name = text(cursor.take(cursor.uint(1 << (flags & 3))))
     if not name or "/" in name:
-        raise MalformedFile(f"link message has the impossible name {name!r}")
+        raise MalformedFile(f"link message has an invalid name: {name!r}")
     if link_class == _HARD:
         if (address := cursor.address()) is None:
-            raise MalformedFile(f"link {name!r} points to no address")
+            raise MalformedFile(f"link {name!r} has no address")
         return HardLink(name, address, order)
     content = cursor.take(cursor.u16())
     if link_class == _SOFT:
@@ -48,7 +48,7 @@ def _external(name: str, content: bytes, order: int | None) -> ExternalLink:
 
 
 class LinkInfo(NamedTuple):
-    """Where a group keeps its links when they are not in its header."""
+    """The location of links that are not stored in the group's header."""
 
     tracks_order: bool
     heap: int | None
@@ -61,12 +61,12 @@ def decode_link_info(content: bytes, sizes: Sizes) -> LinkInfo:
         raise MalformedFile(f"link info message has unknown version {version}")
     flags = cursor.u8()
     if flags & 1:
-        cursor.skip(8)  # the largest creation order so far
+        cursor.skip(8)  # the highest creation order so far
     return LinkInfo(bool(flags & 1), cursor.address(), cursor.address())
 
 
 class SymbolTable(NamedTuple):
-    """Where an old-style group keeps its links."""
+    """The location of the links of an old-style group."""
 
     btree: int
     heap: int
@@ -76,5 +76,5 @@ def decode_symbol_table(content: bytes, sizes: Sizes) -> SymbolTable:
     cursor = Cursor(content, "symbol table message", sizes)
     btree, heap = cursor.address(), cursor.address()
     if btree is None or heap is None:
-        raise MalformedFile("symbol table message has no B-tree or no heap")
+        raise MalformedFile("symbol table message lacks a B-tree or a heap")
     return SymbolTable(btree, heap)

@@ -1,4 +1,4 @@
-"""Messages about an object as a whole: times, comment, reference count, and a group's constants.
+"""Messages about an object as a whole: modification time, comment, reference count and group constants.
 
 Spec: IV.A.2.k, IV.A.2.n, IV.A.2.o, IV.A.2.s and IV.A.2.w.
 """
@@ -13,7 +13,7 @@ from h5zarr.hdf5.model import GroupConstants
 
 
 def decode_modification_time(content: bytes) -> int:
-    """Return when the object was last changed, in seconds since 1970."""
+    """Return the time of the last modification, in seconds since 1970."""
     cursor = Cursor(content, "modification time message")
     if (version := cursor.u8()) != 1:
         raise MalformedFile(f"modification time message has unknown version {version}")
@@ -22,21 +22,21 @@ def decode_modification_time(content: bytes) -> int:
 
 
 def decode_old_modification_time(content: bytes) -> int:
-    """Return the same from the message of libraries before 1.6: a date and time in digits, UTC."""
+    """Return the modification time from the message used before HDF5 1.6: date and time as digits, in UTC."""
     digits = Cursor(content, "old modification time message").take(14)
     try:
         return int(datetime.strptime(digits.decode("ascii"), "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp())
     except ValueError as error:
-        raise MalformedFile(f"old modification time message is no time: {digits!r}") from error
+        raise MalformedFile(f"old modification time message is not a time: {digits!r}") from error
 
 
 def decode_comment(content: bytes) -> str:
-    """Return what somebody wrote about the object."""
+    """Return the comment on the object."""
     return text(content.partition(b"\0")[0])
 
 
 def decode_reference_count(content: bytes) -> int:
-    """Return how many hard links point to the object; it is 1 without this message."""
+    """Return the number of hard links to the object. Without this message it is 1."""
     cursor = Cursor(content, "reference count message")
     if (version := cursor.u8()) != 0:
         raise MalformedFile(f"reference count message has unknown version {version}")
@@ -44,7 +44,7 @@ def decode_reference_count(content: bytes) -> int:
 
 
 def decode_group_info(content: bytes) -> GroupConstants:
-    """Return the constants of a new-style group; None for those that are the library's defaults."""
+    """Return the constants of a new-style group. None means the library's default."""
     cursor = Cursor(content, "group info message")
     if (version := cursor.u8()) != 0:
         raise MalformedFile(f"group info message has unknown version {version}")

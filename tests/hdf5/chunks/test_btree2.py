@@ -9,7 +9,7 @@ import pytest
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.chunks.btree2 import read_btree2
-from h5zarr.hdf5.chunks.table import ChunkGrid
+from h5zarr.hdf5.chunks.chunk_table import ChunkGrid
 from h5zarr.hdf5.model import ChunkTable, IndexKind
 from h5zarr.io.steps import run
 from tests.fake_file import FakeFile, btree2_header, btree2_leaf, uint

@@ -8,8 +8,8 @@ import pytest
 
 import h5zarr
 from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.chunks.chunk_table import ChunkGrid
 from h5zarr.hdf5.chunks.extensible_array import read_extensible_array
-from h5zarr.hdf5.chunks.table import ChunkGrid
 from h5zarr.hdf5.model import ChunkTable, IndexKind
 from h5zarr.io.steps import run
 from tests.fake_file import UNDEFINED, FakeFile, uint, with_checksum
@@ -95,10 +95,10 @@ def damaged(content: bytes, position: int) -> bytes:
 @pytest.mark.parametrize(
     ("parts", "complaint"),
     [
-        ({AT: header(data_block_min_count=3)}, "no powers of two: 3"),
-        ({AT: header(super_block_min_pointers=0)}, "no powers of two: 0"),
-        ({AT: header(max_count_bits=65)}, "counts in 65 bits"),
-        ({AT: header(data_block_min_count=64)}, "counts in 5 bits"),
+        ({AT: header(data_block_min_count=3)}, "block size of 3, not a power of two"),
+        ({AT: header(super_block_min_pointers=0)}, "block size of 0, not a power of two"),
+        ({AT: header(max_count_bits=65)}, "counts of 65 bits"),
+        ({AT: header(data_block_min_count=64)}, "counts of 5 bits"),
         ({AT: header(client=3)}, "client 3"),
         ({AT: header(entry_nbytes=7)}, "entries of 7 bytes"),
         ({AT: header(index_block=0x3FF0)}, "outside the file"),

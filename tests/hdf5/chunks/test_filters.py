@@ -14,7 +14,7 @@ import h5zarr
 from h5zarr.hdf5.model import ChunkedLayout, IndexKind
 from tests.collections_of_files import SAMPLES
 from tests.hdf5.chunks.writing import check, write
-from tests.oracle import compare
+from tests.truth.scan_against_h5py import compare
 
 INDEXES: dict[str, tuple[str, tuple[int | None, ...] | None]] = {
     "btree1": ("earliest", None),

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from h5zarr.errors import MalformedFile
+from h5zarr.hdf5.chunks.chunk_table import ChunkGrid
 from h5zarr.hdf5.chunks.single import implicit_chunks, single_chunk
-from h5zarr.hdf5.chunks.table import ChunkGrid
 from h5zarr.hdf5.model import IndexKind
 from h5zarr.hdf5.sizes import Sizes
 from tests.hdf5.chunks.writing import check, early, write
@@ -40,7 +40,7 @@ def test_implicit_chunks_follow_one_another_through_the_largest_grid() -> None:
 
 
 def test_implicit_chunks_need_limits_and_room() -> None:
-    with pytest.raises(MalformedFile, match="without limits"):
+    with pytest.raises(MalformedFile, match="with an unlimited axis"):
         implicit_chunks(0x100, grid((4, 2), (4, None), (2, 2)), Sizes(end=0x1000))
     with pytest.raises(MalformedFile, match="implicit chunk index of 1000000 chunks reaches outside the file"):
         implicit_chunks(0x100, grid((4,), (2_000_000,), (2,)), Sizes(end=0x1000))

@@ -12,7 +12,7 @@ import numpy as np
 
 import h5zarr
 from h5zarr.hdf5.model import ChunkedLayout, Dataset, IndexKind
-from tests.oracle import Comparison, compare
+from tests.truth.scan_against_h5py import Comparison, compare
 
 LATEST = {
     "single": IndexKind.SINGLE,

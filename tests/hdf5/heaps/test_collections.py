@@ -92,7 +92,7 @@ def test_an_object_may_be_asked_for_in_part() -> None:
     heap = read(FakeFile({0x1000: collection({1: b"object"})}), [0x1000])
     assert heap.object(0x1000, 1, 3) == b"obj"
     assert heap.object(0x1000, 1, 6) == b"object"
-    with pytest.raises(MalformedFile, match="global heap object 1 has 6 bytes, 7 are wanted"):
+    with pytest.raises(MalformedFile, match="global heap object 1 has 6 bytes, but 7 are needed"):
         heap.object(0x1000, 1, 7)
 
 
@@ -109,7 +109,7 @@ def test_an_object_that_is_not_there_is_told_with_the_collection() -> None:
 def test_an_object_past_the_end_of_its_collection_is_malformed() -> None:
     block = bytearray(collection({1: b"one", 2: b"two"}))
     block[40 + 8 : 40 + 16] = uint(4096)
-    with pytest.raises(MalformedFile, match=r"global heap object 2 reaches past its collection \(byte 0x1028\)"):
+    with pytest.raises(MalformedFile, match=r"global heap object 2 extends beyond its collection \(byte 0x1028\)"):
         heap_object(FakeFile({0x1000: bytes(block)}), 1)
 
 

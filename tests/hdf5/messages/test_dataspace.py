@@ -67,7 +67,7 @@ def test_the_largest_rank_is_32() -> None:
         (version_2(3, kind=3), "unknown type 3"),
         (version_2(3, kind=0), "type SCALAR has rank 1"),
         (version_2(3, kind=2), "type NULL has rank 1"),
-        (version_2(3, 2, rank=1, flags=1), "beyond its maximum"),
+        (version_2(3, 2, rank=1, flags=1), "larger than its maximum"),
     ],
 )
 def test_an_impossible_extent_is_malformed(message: bytes, complaint: str) -> None:

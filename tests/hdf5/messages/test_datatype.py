@@ -15,10 +15,10 @@ from h5zarr.hdf5.datatype import (
     Charset,
     Complex,
     Compound,
+    CompoundMember,
     Enumeration,
     FixedPoint,
     FloatingPoint,
-    Member,
     Normalization,
     Opaque,
     Padding,
@@ -160,16 +160,16 @@ def test_compounds_of_scalars_arrays_and_compounds() -> None:
     assert decode_datatype(of(outer)) == Compound(
         nbytes=40,
         members=(
-            Member(name="a", byte_offset=0, datatype=integer(2)),
-            Member(name="table", byte_offset=2, datatype=Array(nbytes=24, base=integer(4), shape=(2, 3))),
-            Member(
+            CompoundMember(name="a", byte_offset=0, datatype=integer(2)),
+            CompoundMember(name="table", byte_offset=2, datatype=Array(nbytes=24, base=integer(4), shape=(2, 3))),
+            CompoundMember(
                 name="inner",
                 byte_offset=26,
                 datatype=Compound(
                     nbytes=8,
                     members=(
-                        Member(name="x", byte_offset=0, datatype=ieee(4)),
-                        Member(name="y", byte_offset=4, datatype=ieee(4, BIG)),
+                        CompoundMember(name="x", byte_offset=0, datatype=ieee(4)),
+                        CompoundMember(name="y", byte_offset=4, datatype=ieee(4, BIG)),
                     ),
                 ),
             ),
@@ -203,9 +203,9 @@ def test_members_of_version_1_may_be_arrays_themselves() -> None:
     assert decode_datatype(message) == Compound(
         nbytes=60,
         members=(
-            Member(name="scalar", byte_offset=0, datatype=integer(4)),
-            Member(name="exactly8", byte_offset=4, datatype=Array(nbytes=48, base=ieee(8), shape=(2, 3))),
-            Member(
+            CompoundMember(name="scalar", byte_offset=0, datatype=integer(4)),
+            CompoundMember(name="exactly8", byte_offset=4, datatype=Array(nbytes=48, base=ieee(8), shape=(2, 3))),
+            CompoundMember(
                 name="longer than eight", byte_offset=52, datatype=Array(nbytes=8, base=integer(4), shape=(1, 1, 2, 1))
             ),
         ),
@@ -215,8 +215,8 @@ def test_members_of_version_1_may_be_arrays_themselves() -> None:
 def test_members_of_version_2_are_padded_and_have_no_shape() -> None:
     message = prefix(2, 6, 2, 8) + padded(b"a\0") + uint(0, 4) + I4 + padded(b"seven..\0") + uint(4, 4) + I4
     members = (
-        Member(name="a", byte_offset=0, datatype=integer(4)),
-        Member(name="seven..", byte_offset=4, datatype=integer(4)),
+        CompoundMember(name="a", byte_offset=0, datatype=integer(4)),
+        CompoundMember(name="seven..", byte_offset=4, datatype=integer(4)),
     )
     assert decode_datatype(message) == Compound(nbytes=8, members=members)
 
@@ -226,8 +226,8 @@ def test_members_of_version_2_are_padded_and_have_no_shape() -> None:
 def test_members_of_version_3_have_offsets_as_wide_as_the_size_needs(version: int, nbytes: int, width: int) -> None:
     message = prefix(version, 6, 2, nbytes) + b"a\0" + uint(0, width) + I4 + b"bb\0" + uint(4, width) + I4
     members = (
-        Member(name="a", byte_offset=0, datatype=integer(4)),
-        Member(name="bb", byte_offset=4, datatype=integer(4)),
+        CompoundMember(name="a", byte_offset=0, datatype=integer(4)),
+        CompoundMember(name="bb", byte_offset=4, datatype=integer(4)),
     )
     assert decode_datatype(message) == Compound(nbytes=nbytes, members=members)
 
@@ -313,35 +313,35 @@ def test_a_message_cut_short_anywhere_is_malformed(message: bytes) -> None:
     [
         (prefix(0, 0, 8, 4) + I4[8:], "unknown version 0"),
         (prefix(6, 0, 8, 4) + I4[8:], "unknown version 6"),
-        (prefix(1, 0, 8, 0) + I4[8:], "elements of no size"),
+        (prefix(1, 0, 8, 0) + I4[8:], "elements of 0 bytes"),
         (prefix(1, 0, 8, 4) + uint(0, 2) + uint(0, 2), "has 0 bits"),
         (prefix(1, 0, 8, 4) + uint(1, 2) + uint(32, 2), "32 bits at bit 1"),
         (prefix(1, 4, 0, 4) + uint(30, 2) + uint(3, 2), "3 bits at bit 30"),
         (prefix(3, 1, 0x3F40, 8) + F8[8:], "unknown byte order"),
         (prefix(1, 1, 0x3F30, 8) + F8[8:], "mantissa normalization"),
-        (prefix(1, 1, 0x4020, 8) + F8[8:], "fields outside its bits"),
-        (prefix(1, 1, 0x3F20, 8) + struct.pack("<HHBBBBI", 0, 64, 54, 11, 0, 52, 1023), "fields outside its bits"),
-        (prefix(1, 1, 0x3F20, 8) + struct.pack("<HHBBBBI", 0, 64, 52, 0, 0, 52, 1023), "fields outside its bits"),
+        (prefix(1, 1, 0x4020, 8) + F8[8:], "fields outside its size"),
+        (prefix(1, 1, 0x3F20, 8) + struct.pack("<HHBBBBI", 0, 64, 54, 11, 0, 52, 1023), "fields outside its size"),
+        (prefix(1, 1, 0x3F20, 8) + struct.pack("<HHBBBBI", 0, 64, 52, 0, 0, 52, 1023), "fields outside its size"),
         (prefix(3, 1, 0x1761, 3) + struct.pack("<HHBBBBI", 0, 24, 15, 8, 0, 15, 129), "unknown byte order"),
         (prefix(1, 2, 0, 4) + uint(33, 2), "33 bits at bit 0"),
         (prefix(1, 2, 0, 4) + uint(0, 2), "has 0 bits"),
-        (prefix(1, 3, 0, 0), "elements of no size"),
+        (prefix(1, 3, 0, 0), "elements of 0 bytes"),
         (prefix(1, 3, 0x03, 4), "unknown padding 3"),
         (prefix(1, 3, 0x20, 4), "unknown character set 2"),
         (prefix(1, 6, 0, 4), "no members"),
-        (prefix(3, 6, 1, 4) + b"a\0\x01" + I4, "ends outside it"),
-        (prefix(3, 6, 1, 4) + b"never ends", "without an end"),
-        (prefix(1, 6, 1, 4) + padded(b"a\0") + uint(0, 4) + b"\x05" + bytes(27) + I4, "rank 5, at most 4"),
-        (prefix(3, 6, 2, 8) + b"a\0\x00" + I4 + b"a\0\x04" + I4, "of the same name"),
-        (prefix(3, 6, 2, 8) + b"a\0\x00" + I4 + b"\0\x04" + I4, "without a name"),
+        (prefix(3, 6, 1, 4) + b"a\0\x01" + I4, "extends beyond it"),
+        (prefix(3, 6, 1, 4) + b"never ends", "unterminated name"),
+        (prefix(1, 6, 1, 4) + padded(b"a\0") + uint(0, 4) + b"\x05" + bytes(27) + I4, "rank 5, but at most 4"),
+        (prefix(3, 6, 2, 8) + b"a\0\x00" + I4 + b"a\0\x04" + I4, "with the same name"),
+        (prefix(3, 6, 2, 8) + b"a\0\x00" + I4 + b"\0\x04" + I4, "unnamed members"),
         (prefix(1, 7, 5, 8), "unknown type 5"),
         (prefix(1, 7, 0, 1), "elements of 1 bytes"),
-        (prefix(1, 8, 0, 4) + I1, "not based on an integer of its own size"),
+        (prefix(1, 8, 0, 4) + I1, "not based on an integer type of the same size"),
         (prefix(1, 8, 0, 8) + F8, "not based on an integer"),
         (prefix(1, 9, 2, 16) + I1, "unknown type 2"),
         (prefix(3, 10, 0, 24) + b"\x21" + bytes(200), "rank 33"),
-        (prefix(3, 10, 0, 20) + b"\x02" + uint(2, 4) + uint(3, 4) + I4, "says 20 bytes, its elements need 24"),
-        (prefix(3, 10, 0, 24) + b"\x02" + uint(0, 4) + uint(3, 4) + I4, "has 0 bytes"),
+        (prefix(3, 10, 0, 20) + b"\x02" + uint(2, 4) + uint(3, 4) + I4, "20 bytes, but its elements need 24"),
+        (prefix(3, 10, 0, 24) + b"\x02" + uint(0, 4) + uint(3, 4) + I4, "invalid size of 0 bytes"),
         (prefix(3, 10, 0, 24) + b"\x02" + 2 * uint(0xFFFFFFFF, 4) + I4, "array datatype of shape"),
         (prefix(5, 11, 1, 8) + F8, "not a pair of floating-point numbers"),
         (prefix(5, 11, 1, 8) + I4, "not a pair of floating-point numbers"),
@@ -371,5 +371,5 @@ def test_types_may_be_nested_but_not_without_end(depth: int, allowed: bool) -> N
     if allowed:
         assert isinstance(decode_datatype(message), VariableLengthSequence)
     else:
-        with pytest.raises(H5ZarrError, match="nested more than 32 deep"):
+        with pytest.raises(H5ZarrError, match="nested more than 32 levels deep"):
             decode_datatype(message)

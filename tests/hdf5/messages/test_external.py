@@ -28,7 +28,7 @@ def test_all_ones_means_to_the_end_of_the_file(width: int) -> None:
 def test_an_impossible_message_is_malformed() -> None:
     with pytest.raises(MalformedFile, match="unknown version 2"):
         decode_external_files(message(version=2), Sizes())
-    with pytest.raises(MalformedFile, match="no heap for its names"):
+    with pytest.raises(MalformedFile, match="no heap for the file names"):
         decode_external_files(message(heap=UNDEFINED), Sizes())
     whole = message((8, 0, 100))
     for nbytes in range(len(whole)):

@@ -77,7 +77,7 @@ def test_a_pipeline_may_be_empty(build) -> None:
 @pytest.mark.parametrize("build", [version_1, version_2])
 def test_at_most_32_filters_are_allowed(build) -> None:
     assert len(decode_filters(build(*[FLETCHER32] * 32))) == 32
-    with pytest.raises(MalformedFile, match="33 filters, at most 32"):
+    with pytest.raises(MalformedFile, match="33 filters, but at most 32"):
         decode_filters(build(*[FLETCHER32] * 33))
 
 

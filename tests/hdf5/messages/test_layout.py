@@ -141,8 +141,8 @@ def test_what_is_not_known_is_unsupported(message: bytes) -> None:
         (chunked(shape=(10, 0, 4)), "chunks of shape"),
         (chunked(shape=(10, 20, 0)), "chunks of shape"),
         (chunked(shape=(1,) * 34), "rank 34"),
-        (bytes((4, CHUNKED, 0, 1, 0, 3)) + bytes(20), "in 0 bytes"),
-        (bytes((4, CHUNKED, 0, 1, 9, 3)) + bytes(20), "in 9 bytes"),
+        (bytes((4, CHUNKED, 0, 1, 0, 3)) + bytes(20), "of 0 bytes"),
+        (bytes((4, CHUNKED, 0, 1, 9, 3)) + bytes(20), "of 9 bytes"),
     ],
 )
 def test_an_impossible_layout_is_malformed(message: bytes, complaint: str) -> None:

@@ -28,7 +28,7 @@ def test_an_old_modification_time_is_digits_in_utc() -> None:
 
 
 def test_an_old_modification_time_of_other_letters_is_refused() -> None:
-    with pytest.raises(MalformedFile, match="is no time"):
+    with pytest.raises(MalformedFile, match="is not a time"):
         decode_old_modification_time(b"yesterday noon\0\0")
 
 

@@ -1,0 +1,169 @@
+"""The check command: find the files, check several at a time, and compare them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from h5zarr import __version__
+from h5zarr.commands.check.combining import Combining, compare_files
+from h5zarr.commands.check.files import CheckedFile, check_file
+from h5zarr.commands.index.listing import list_sources
+from h5zarr.commands.translate.many import work_through
+from h5zarr.commands.translate.options import make_options
+from h5zarr.errors import H5ZarrError, SourceGone
+from h5zarr.io.access import USUAL_ACCESS, Access
+from h5zarr.io.location import Location
+from h5zarr.zarr_model.hierarchy import Json
+
+_MAGIC = frozenset("*?[")
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that could not be read at all, and why."""
+
+    source: str
+    kind: str
+    message: str
+    remedy: str
+
+    def to_json(self) -> dict[str, Json]:
+        """Return this file for machines."""
+        return {"source": self.source, "kind": self.kind, "message": self.message, "remedy": self.remedy}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """The result of a check: files in the order given. `combining` is None if the files were not compared."""
+
+    files: tuple[CheckedFile, ...]
+    unreadable: tuple[Unreadable, ...] = ()
+    combining: Combining | None = None
+    seconds: float = 0.0
+
+    @property
+    def is_virtualisable(self) -> bool:
+        """Whether everything in all files is available through references, and the files can be combined."""
+        is_combinable = self.combining is None or self.combining.is_possible
+        return is_combinable and not self.unreadable and all(file.is_virtualisable for file in self.files)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the report for machines."""
+        return {
+            "version": __version__,
+            "virtualisable": self.is_virtualisable,
+            "files": [file.to_json() for file in self.files],
+            "unreadable": [one.to_json() for one in self.unreadable],
+            "combining": None if self.combining is None else self.combining.to_json(),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def check(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    along: str | None = None,
+    each: bool = False,
+    group: str = "/",
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    at_once: int = 8,
+    storage_options: Mapping[str, Any] | None = None,
+    anon: bool = False,
+    network: Mapping[str, float] | None = None,
+    limits: Mapping[str, int] | None = None,
+    allow: Sequence[str] = (),
+    on_file: Callable[[str, int], None] | None = None,
+) -> CheckReport:
+    """Report whether files can be virtualised and combined, and what reading them costs. Only metadata is read.
+
+    Parameters
+    ----------
+    sources
+        Paths, URLs, directories or patterns. Several files are compared as if they were joined in this order.
+    along
+        The dimension to combine along, which may be a new one. By default the unlimited dimension, else time, else
+        the only dimension whose length differs.
+    each
+        Check each file by itself instead of comparing them.
+    group, include, exclude
+        The part of each file to check, as in `h5zarr.translate`.
+    at_once
+        How many files to read at a time.
+    storage_options, anon, network, limits, allow
+        How to open the files, as in `h5zarr.translate`.
+    on_file
+        Called with each file when it is done, and the number of files.
+
+    Returns
+    -------
+    CheckReport
+        A file that cannot be read is in `unreadable`.
+
+    Raises
+    ------
+    H5ZarrError
+        A pattern matches nothing, or cannot be listed.
+    """
+    started = time.perf_counter()
+    access = Access.from_options(storage_options, network, limits, allow, anon=anon)
+    urls = find_sources(sources, access)
+    is_compared = len(urls) > 1 and not each
+    chosen = make_options(group=group, include=include, exclude=exclude)
+    if is_compared:
+        chosen = replace(chosen, joinable=True, inlining=replace(chosen.inlining, array_nbytes=0))
+
+    def work(url: str) -> tuple[str, CheckedFile | Unreadable]:
+        try:
+            return url, check_file(url, chosen, access)
+        except H5ZarrError as error:
+            return url, Unreadable(str(Location.parse(url)), error.kind, str(error), error.remedy)
+
+    found: dict[str, CheckedFile | Unreadable] = {}
+    for url, one in work_through(urls, work, at_once):
+        found[url] = one
+        if on_file is not None:
+            on_file(str(Location.parse(url)), len(urls))
+    files = tuple(one for url in urls if isinstance(one := found[url], CheckedFile))
+    combining = compare_files([(file.source, file.facts) for file in files], along) if is_compared else None
+    return CheckReport(
+        files=files,
+        unreadable=tuple(one for url in urls if isinstance(one := found[url], Unreadable)),
+        combining=combining,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def find_sources(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], access: Access = USUAL_ACCESS
+) -> list[str]:
+    """Return the files, each once: the matches of patterns and the contents of directories, sorted by name."""
+    given = [sources] if isinstance(sources, str | os.PathLike) else sources
+    found: dict[str, None] = {}
+    for source in map(Location.parse, given):
+        if not _is_many(source):
+            found[source.text] = None
+            continue
+        listed = list_sources(source.text, access).sources
+        if not listed:
+            raise SourceGone(f"{source}: no such file", remedy="Check the pattern or directory.")
+        found |= dict.fromkeys(_as_given(one.url, source) for one in listed)
+    return list(found)
+
+
+def _as_given(url: str, pattern: Location) -> str:
+    """Return a file found through a relative path as a relative path."""
+    return url if pattern.path is None or os.path.isabs(pattern.path) else os.path.relpath(url)
+
+
+def _is_many(source: Location) -> bool:
+    """Return whether this is a directory or a pattern, rather than a file whose name looks like a pattern."""
+    local = source.path
+    if local is None:
+        # The "?" that starts a URL's query does not make it a pattern.
+        return any(_MAGIC & set(address) for address in source.addresses)
+    return os.path.isdir(local) or (bool(_MAGIC & set(local)) and not os.path.lexists(local))

@@ -1,0 +1,1 @@
+"""Convert references from one container into another."""

@@ -1,0 +1,206 @@
+"""The index command: list the sources and run the job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+from h5zarr.commands.index.catalog import Catalog
+from h5zarr.commands.index.index_report import IndexReport
+from h5zarr.commands.index.lease import Stopped
+from h5zarr.commands.index.listing import Listing, list_named, list_sources
+from h5zarr.commands.index.place import Place
+from h5zarr.commands.index.planning import Plan, source_name
+from h5zarr.commands.index.rows import Row
+from h5zarr.commands.index.running import IndexJob, IndexRun, IndexWatch
+from h5zarr.commands.index.waiting import wait_for
+from h5zarr.commands.index.work import IndexSettings
+from h5zarr.commands.index.workers import ExecutorWorkers, LocalWorkers, Workers, dask_client
+from h5zarr.commands.translate.options import make_options
+from h5zarr.errors import SourceGone
+from h5zarr.io.access import Access
+
+_FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
+_MOST_PARTS = 64
+
+
+def index(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    format: str = "json",
+    name: str = "{path}",
+    prune: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+    max_attempts: int = 5,
+    max_failures: int | None = None,
+    rebuild_catalog: bool = False,
+    wait: float = 0.0,
+    workers: int | None = None,
+    at_once: int = 16,
+    dask: str | None = None,
+    executor: Any = None,
+    group: str = "/",
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    zarr_format: int = 3,
+    nz: bool = False,
+    chunk_bytes: int | None = None,
+    inline_bytes: int | None = None,
+    max_inline_bytes: int | None = None,
+    joinable: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    anon: bool = False,
+    network: Mapping[str, float] | None = None,
+    limits: Mapping[str, int] | None = None,
+    allow: Sequence[str] = (),
+    output_options: Mapping[str, Any] | None = None,
+    found_by: str = "",
+    on_plan: Callable[[Plan], None] = lambda plan: None,
+    on_row: Callable[[Row], None] = lambda row: None,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> IndexReport:
+    """Write references and a catalog for many files below `out`. Only new or changed files are read.
+
+    Parameters
+    ----------
+    sources
+        A pattern, a directory, or any number of paths and URLs.
+    out
+        The directory for references and catalog, as a path or URL.
+    format
+        The container for each file: json, json.gz, json.zst, parquet or icechunk.
+    name
+        Template for the names of outputs, with {path}, {directory}, {name}, {stem} and {hash}; the suffix follows
+        from `format`.
+    prune
+        Remove the outputs of sources that have vanished.
+    force
+        Index everything again.
+    dry_run
+        Only report what would be done.
+    max_attempts
+        Give up on a source after this many failed runs, until it changes.
+    max_failures
+        Stop the run when more sources than this have failed.
+    rebuild_catalog
+        First rebuild the catalog from the outputs, if it is missing.
+    wait
+        Wait up to this many seconds for another run to finish.
+    workers
+        How many processes to use, by default one per processor.
+    at_once
+        How many files each process works on at a time.
+    dask
+        Address of a Dask scheduler whose workers do the work.
+    executor
+        A `concurrent.futures.Executor` or `dask.distributed.Client` to use instead.
+    group, include, exclude, zarr_format, nz, chunk_bytes, inline_bytes, max_inline_bytes, joinable
+        What to write for each file, as in `h5zarr.translate`.
+    storage_options, anon, network, limits, allow
+        How to open the files, as in `h5zarr.translate`.
+    output_options
+        Options for fsspec to write `out` with.
+    found_by
+        A name for a list of `sources`: sources found earlier under the same name and missing now have vanished.
+    on_plan, on_row, is_stopped
+        Called with the plan, with each finished row, and often, to ask whether to stop.
+
+    Returns
+    -------
+    IndexReport
+        What was done. Failures are in the report and in the catalog.
+
+    Raises
+    ------
+    H5ZarrError
+        The job cannot run at all.
+    """
+    place = Place(out, output_options)
+    access = Access.from_options(storage_options, network, limits, allow, anon=anon)
+    settings = IndexSettings(
+        out=place.url,
+        format=format,
+        access=access,
+        output_options=dict(output_options or {}),
+        options=make_options(
+            group=group,
+            include=include,
+            exclude=exclude,
+            zarr_format=zarr_format,
+            nz=nz,
+            chunk_bytes=chunk_bytes,
+            inline_bytes=inline_bytes,
+            max_inline_bytes=max_inline_bytes,
+            joinable=joinable,
+        ),
+        at_once=at_once,
+    )
+    job = IndexJob(
+        name=name,
+        max_attempts=max_attempts,
+        max_failures=max_failures,
+        prune=prune,
+        force=force,
+        dry_run=dry_run,
+        rebuild_catalog=rebuild_catalog,
+        wait=wait,
+    )
+    run = IndexRun(place, settings, job, IndexWatch(on_plan=on_plan, on_row=on_row, is_stopped=is_stopped))
+    try:
+        with dask_client(dask) as client, run.leased():
+            catalog = None if job.rebuild_catalog else Catalog(place)
+            find = partial(_list, sources, found_by, access, catalog, place, is_stopped)
+            return run.go(find, catalog, _Hiring(workers, client or executor))
+    except Stopped:
+        return run.report.end("stopped")
+
+
+def _list(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    found_by: str,
+    access: Access,
+    catalog: Catalog | None,
+    place: Place,
+    is_stopped: Callable[[], bool],
+) -> Listing:
+    """Return the sources. Listing may take minutes, so it runs in a thread: a stopped run ends in seconds.
+
+    Outputs that match the pattern are not sources. Raises SourceGone if nothing is found: the pattern is probably
+    wrong, and pruning would then remove everything.
+    """
+
+    @cache
+    def known() -> set[str]:
+        return set() if catalog is None else catalog.sources()
+
+    def is_known(url: str) -> bool:
+        return catalog is None or source_name(url) in known()
+
+    if isinstance(sources, str | os.PathLike):
+        remedy = "Check the pattern, and quote it for the shell; ** matches any number of directories."
+        act = partial(list_sources, os.fspath(sources), access, is_known)
+    else:
+        remedy = "Check the command that made the list."
+        act = partial(list_named, (os.fspath(one) for one in sources), found_by or "a list", access, is_known)
+    listing = wait_for(act, is_stopped)
+    if isinstance(sources, str | os.PathLike):
+        listing = replace(listing, sources=tuple(one for one in listing.sources if not place.holds(one.url)))
+    if not listing.sources:
+        raise SourceGone(f"{listing.found_by}: no file was found", remedy=remedy)
+    return listing
+
+
+@dataclass(frozen=True, slots=True)
+class _Hiring:
+    """How to get workers, once there is work for them."""
+
+    count: int | None
+    executor: Any
+
+    def __call__(self) -> Workers:
+        return LocalWorkers(self.count) if self.executor is None else ExecutorWorkers(self.executor, self.count)

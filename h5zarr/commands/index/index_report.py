@@ -1,0 +1,180 @@
+"""The result of a run: for people, for machines and for monitoring."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from h5zarr import __version__
+from h5zarr.commands.index.planning import Plan
+from h5zarr.commands.index.rows import Row, Status, writable
+
+COULD_NOT_RUN = "could not run"
+_SLOWEST = 10
+
+
+@dataclass(slots=True)
+class IndexReport:
+    """Counts, failures and cost. `ended` says how the run ended: finished, planned, stopped, could not run, ...
+
+    `message` and `remedy` say why a job could not run.
+    """
+
+    began: datetime = field(default_factory=lambda: datetime.now(UTC))
+    ended: str = ""
+    message: str = ""
+    remedy: str = ""
+    seconds: float = 0.0
+    listed_count: int = 0
+    new_count: int = 0
+    changed_count: int = 0
+    retried_count: int = 0
+    unchanged_count: int = 0
+    given_up: list[Row] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+    pruned_count: int = 0
+    indexed_count: int = 0
+    with_problems_count: int = 0
+    failed: list[Row] = field(default_factory=list)
+    arrays: int = 0
+    chunks: int = 0
+    requests: int = 0
+    bytes_read: int = 0
+    _slowest: list[tuple[float, str]] = field(default_factory=list)
+    _started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def failed_count(self) -> int:
+        return len(self.failed)
+
+    @property
+    def has_run(self) -> bool:
+        return self.ended != COULD_NOT_RUN
+
+    @property
+    def is_good(self) -> bool:
+        """Whether every listed source has up-to-date references."""
+        return self.ended in ("finished", "planned") and not self.failed and not self.given_up
+
+    def take_plan(self, plan: Plan, listed_count: int, given_up: list[Row]) -> None:
+        """Count what is planned."""
+        self.listed_count = listed_count
+        self.new_count, self.changed_count = len(plan.new), len(plan.changed)
+        self.retried_count, self.unchanged_count = len(plan.retried), plan.unchanged_count
+        self.given_up = given_up
+        self.vanished = [row.source for row in plan.vanished]
+
+    def take_row(self, row: Row) -> None:
+        """Count the result of one source."""
+        self.requests += row.requests
+        self.bytes_read += row.bytes_read
+        heapq.heappush(self._slowest, (row.seconds, row.source))
+        if len(self._slowest) > _SLOWEST:
+            heapq.heappop(self._slowest)
+        if row.status is not Status.INDEXED:
+            self.failed.append(row)
+            return
+        self.indexed_count += 1
+        self.with_problems_count += bool(row.problems)
+        self.arrays += row.arrays
+        self.chunks += row.chunks
+
+    def end(self, how: str) -> IndexReport:
+        """Return this report with its end time."""
+        self.ended = how
+        self.seconds = time.perf_counter() - self._started
+        return self
+
+    def could_not_run(self, message: str, remedy: str) -> IndexReport:
+        """Return this report with its end time and the reason why the job could not run."""
+        self.message, self.remedy = writable(message), writable(remedy)
+        return self.end(COULD_NOT_RUN)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report for machines, always with the same keys.
+
+        If the job could not run, the counts are null: it may have failed halfway, so zero would be wrong.
+        """
+        numbers: dict[str, int | None] = {
+            **self.counts(),
+            "arrays": self.arrays,
+            "chunks": self.chunks,
+            "requests": self.requests,
+            "bytes_read": self.bytes_read,
+        }
+        return {
+            "version": __version__,
+            "began": self.began.isoformat(),
+            "ended": self.ended,
+            "message": self.message or None,
+            "remedy": self.remedy or None,
+            "seconds": round(self.seconds, 3),
+            **(numbers if self.has_run else dict.fromkeys(numbers)),
+            "failures": [_describe(row) for row in self.failed],
+            "given_up_on": [_describe(row) for row in self.given_up],
+            "vanished_sources": self.vanished,
+            "slowest": [{"source": source, "seconds": round(took, 3)} for took, source in sorted(self._slowest)[::-1]],
+        }
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of sources of each kind."""
+        return {
+            "listed": self.listed_count,
+            "new": self.new_count,
+            "changed": self.changed_count,
+            "retried": self.retried_count,
+            "unchanged": self.unchanged_count,
+            "indexed": self.indexed_count,
+            "indexed_with_problems": self.with_problems_count,
+            "failed": self.failed_count,
+            "given_up": len(self.given_up),
+            "vanished": len(self.vanished),
+            "pruned": self.pruned_count,
+        }
+
+    def to_metrics(self, index: str = "") -> str:
+        """Return the report in Prometheus's text format, version 0.0.4.
+
+        `index` becomes a label of every metric, so that several jobs on one machine can be told apart. A job that could
+        not run has no counts.
+        """
+        return "".join(f"{line}\n" for line in self._metric_lines(index))
+
+    def _metric_lines(self, index: str) -> Iterator[str]:
+        labels = {"index": index} if index else {}
+        if self.has_run:
+            yield from _metric("h5zarr_index_sources", "Sources of the last run, by result")
+            for name, count in self.counts().items():
+                yield _sample("h5zarr_index_sources", labels | {"state": name}, count)
+        for name, about, value in (
+            ("requests", "Requests made by the last run", self.requests),
+            ("read_bytes", "Bytes read by the last run", self.bytes_read),
+            ("chunks", "Chunks of the sources indexed by the last run", self.chunks),
+            ("duration_seconds", "Duration of the last run", round(self.seconds, 3)),
+            ("has_run", "0 if the job could not run at all", int(self.has_run)),
+            ("success", "1 if every listed source is indexed", int(self.is_good)),
+            ("end_timestamp_seconds", "End time of the last run", round(self.began.timestamp() + self.seconds, 3)),
+        ):
+            yield from _metric(f"h5zarr_index_{name}", about)
+            yield _sample(f"h5zarr_index_{name}", labels, value)
+
+
+def _sample(name: str, labels: dict[str, str], value: float) -> str:
+    told = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items())
+    return f"{name}{{{told}}} {value}" if told else f"{name} {value}"
+
+
+def _escape(text: str) -> str:
+    return writable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _metric(name: str, about: str) -> tuple[str, str]:
+    return f"# HELP {name} {about}.", f"# TYPE {name} gauge"
+
+
+def _describe(row: Row) -> dict[str, Any]:
+    return {"source": row.source, "reason": row.reason, "remedy": row.remedy, "attempts": row.attempts}

@@ -1,0 +1,197 @@
+"""List the sources (a pattern, a directory or an explicit list) and the state of each."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from glob import glob
+from typing import Any
+
+from h5zarr.errors import SourceError, SourceGone
+from h5zarr.io.access import USUAL_ACCESS, Access
+from h5zarr.io.failure import or_source_error
+from h5zarr.io.local import format_mtime
+from h5zarr.io.location import Location
+from h5zarr.io.protocols import PROTOCOL, protocol_of
+from h5zarr.io.source import Identity
+from h5zarr.io.urls import find_named, is_chain, split_chain
+
+SUFFIXES = (".nc", ".nc3", ".nc4", ".cdf", ".netcdf", ".h5", ".hdf", ".hdf5", ".he5")
+_MAGIC = re.compile(r"[*?\[]")
+_AT_ONCE = 32  # requests for the state of a file, if the listing lacks it
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A source: how to open it, its path below the directory that was searched, and its state if known."""
+
+    url: str
+    path: str
+    identity: Identity | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The sources, and `found_by`, the pattern or list that found them, without secrets so that it can be stored."""
+
+    found_by: str
+    sources: tuple[Listed, ...]
+
+
+def list_sources(
+    pattern: str,
+    access: Access = USUAL_ACCESS,
+    is_known: Callable[[str], bool] = lambda url: True,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Listing:
+    """Return the files that match a pattern, or the HDF5 and netCDF files (by suffix) below a directory.
+
+    If the listing lacks the state of a file, it is requested, but only if the file `is_known`: other files have nothing
+    to compare with. Once `is_stopped` returns True, requests stop and the result is useless. Raises SourceError if
+    listing fails.
+    """
+    location = Location.parse(pattern)
+    found_by = str(location)
+    if location.path is not None:
+        return Listing(found_by, tuple(_list_local(location.path, found_by)))
+    found = list(_list_remote(location, access))
+    return Listing(found_by, _complete(found, access, is_known, is_stopped))
+
+
+def list_named(
+    urls: Iterable[str],
+    found_by: str,
+    access: Access = USUAL_ACCESS,
+    is_known: Callable[[str], bool] = lambda url: True,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Listing:
+    """Return the sources of a list. Known sources have their state, or None if they do not exist."""
+    found = [Listed(url, _path_of(url), None) for url in dict.fromkeys(urls) if url]
+    return Listing(found_by, _complete(found, access, is_known, is_stopped))
+
+
+def _complete(
+    found: list[Listed],
+    access: Access,
+    is_known: Callable[[str], bool],
+    is_stopped: Callable[[], bool],
+) -> tuple[Listed, ...]:
+    """Return sources with the missing states filled in. Requests run concurrently."""
+
+    def ask(url: str) -> Identity | None:
+        return None if is_stopped() else ask_identity(url, access)
+
+    unknown = [one.url for one in found if one.identity is None and is_known(one.url)]
+    if not unknown:
+        return tuple(found)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        told = dict(zip(unknown, pool.map(ask, unknown), strict=True))
+    return tuple(one if one.identity else replace(one, identity=told.get(one.url)) for one in found)
+
+
+def read_names(lines: Iterable[str]) -> list[str]:
+    """Return the URLs in the lines of a list. Skips empty lines and lines that begin with #."""
+    stripped = (line.strip() for line in lines)
+    return [line for line in stripped if line and not line.startswith("#")]
+
+
+def _list_local(pattern: str, shown: str) -> Iterator[Listed]:
+    absolute = os.path.abspath(pattern)
+    if os.path.isdir(absolute):
+        root, names = absolute, list(_walk(absolute))
+    elif os.path.lexists(absolute) or not _MAGIC.search(pattern):
+        root, names = os.path.dirname(absolute), [absolute]
+    else:
+        root = _root_of(absolute)
+        names = glob(absolute, recursive=True)
+    for name in sorted(names):
+        try:
+            status = os.stat(name)
+        except FileNotFoundError:
+            if name == absolute:
+                raise SourceGone(f"{shown}: there is no such file or directory", remedy="Check the path.") from None
+            continue  # it has just been removed
+        if not os.path.isdir(name):
+            identity = Identity(nbytes=status.st_size, mtime=format_mtime(status.st_mtime_ns))
+            yield Listed(name, os.path.relpath(name, root).replace(os.sep, "/"), identity)
+
+
+def _walk(root: str) -> Iterator[str]:
+    for above, _, names in os.walk(root):
+        yield from (os.path.join(above, name) for name in names if name.lower().endswith(SUFFIXES))
+
+
+def _list_remote(location: Location, access: Access) -> Iterator[Listed]:
+    from h5zarr.io.answers import interpret_identity
+    from h5zarr.io.filesystems import shared_filesystem
+
+    shown, options, timeout = str(location), access.options_for(location), access.network.timeout_seconds
+    filesystem, path = or_source_error(shown, timeout, lambda: shared_filesystem(location.for_fsspec(), options))
+    is_pattern = bool(_MAGIC.search(path))
+    found = or_source_error(shown, timeout, lambda: _find(filesystem, path, is_pattern))
+    root = _root_of(path) if is_pattern else path.rstrip("/")
+    for name, stated in sorted(found.items()):
+        if stated.get("type") != "file" or not (is_pattern or name == path or name.lower().endswith(SUFFIXES)):
+            continue
+        known = interpret_identity(stated) if stated.get("size") is not None else None
+        yield Listed(_name_in(location.text, name), name[len(root) :].lstrip("/") or name.rpartition("/")[2], known)
+
+
+def _find(filesystem: Any, path: str, is_pattern: bool) -> dict[str, Any]:
+    filesystem.invalidate_cache()  # results cached earlier in this process may be outdated
+    found: dict[str, Any] = filesystem.glob(path, detail=True) if is_pattern else filesystem.find(path, detail=True)
+    if not found and not is_pattern:
+        raise FileNotFoundError
+    return found
+
+
+def _name_in(pattern: str, name: str) -> str:
+    """Return the URL of `name` in a file system: the pattern with its path replaced."""
+    if not is_chain(pattern):
+        return name if PROTOCOL.match(name) else f"{protocol_of(pattern)}://{name}"
+    links = split_chain(pattern)
+    number = find_named(links)
+    links[number] = name if PROTOCOL.match(name) else f"{protocol_of(links[number])}://{name}"
+    return "::".join(links)
+
+
+def _root_of(pattern: str) -> str:
+    """Return the directory that contains all matches of a pattern."""
+    match = _MAGIC.search(pattern)
+    return pattern[: match.start()].rpartition("/")[0] if match else pattern.rpartition("/")[0]
+
+
+def _path_of(url: str) -> str:
+    """Return the path of a listed source. Uses the whole URL, so it does not depend on other sources."""
+    location = Location.parse(url)
+    if location.path is not None:
+        return os.path.abspath(location.path).replace(os.sep, "/").lstrip("/")
+    link = split_chain(str(location))
+    named = link[find_named(link)]
+    return PROTOCOL.sub("", named, count=1).lstrip("/")
+
+
+def ask_identity(url: str, access: Access) -> Identity | None:
+    """Return the state of one file, or None if it is unavailable; reading the file then reports why."""
+    from h5zarr.io.answers import interpret_identity
+    from h5zarr.io.filesystems import shared_filesystem
+
+    location = Location.parse(url)
+    if location.path is not None:
+        try:
+            status = os.stat(location.path)
+        except OSError:
+            return None
+        return Identity(nbytes=status.st_size, mtime=format_mtime(status.st_mtime_ns))
+
+    def ask() -> Identity:
+        filesystem, path = shared_filesystem(location.for_fsspec(), access.options_for(location))
+        return interpret_identity(filesystem.info(path))
+
+    try:
+        return or_source_error(str(location), access.network.timeout_seconds, ask)
+    except (SourceError, KeyError, TypeError):
+        return None

@@ -1,0 +1,184 @@
+"""One run of an indexing job: compare, index new and changed sources, record the results."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+
+from h5zarr.commands.index.catalog import Catalog
+from h5zarr.commands.index.dispatch import Dispatcher
+from h5zarr.commands.index.index_report import IndexReport
+from h5zarr.commands.index.lease import Lease, Stopped
+from h5zarr.commands.index.listing import Listing
+from h5zarr.commands.index.place import STATE, Place
+from h5zarr.commands.index.planning import Plan, Rules, Task, make_plan, source_name
+from h5zarr.commands.index.rebuilding import rebuild_rows
+from h5zarr.commands.index.rows import Row, Status
+from h5zarr.commands.index.waiting import wait_for
+from h5zarr.commands.index.watching import settle_watched
+from h5zarr.commands.index.work import IndexSettings
+from h5zarr.commands.index.workers import Workers
+from h5zarr.formats import paused_collector
+
+_FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
+_MOST_PARTS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexJob:
+    """What a run does besides indexing new and changed sources; see `index`."""
+
+    name: str = "{path}"
+    max_attempts: int = 5
+    max_failures: int | None = None
+    prune: bool = False
+    force: bool = False
+    dry_run: bool = False
+    rebuild_catalog: bool = False
+    wait: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexWatch:
+    """Callbacks of a run, all called from the thread that runs the job."""
+
+    on_plan: Callable[[Plan], None]
+    on_row: Callable[[Row], None]
+    is_stopped: Callable[[], bool]
+
+
+@dataclass(slots=True)
+class IndexRun:
+    """One run and its results so far."""
+
+    place: Place
+    settings: IndexSettings
+    job: IndexJob
+    watch: IndexWatch
+    report: IndexReport = field(default_factory=IndexReport)
+    _lease: Lease | None = None
+    _flushed_at: float = 0.0
+    _replaced: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def leased(self) -> Iterator[None]:
+        """Hold the lease on the index. A run that writes nothing needs none."""
+        if self.job.dry_run:
+            yield
+            return
+        wait_seconds, is_stopped = self.job.wait, self.watch.is_stopped
+        with Lease(self.place, wait_seconds=wait_seconds, is_stopped=is_stopped) as self._lease:
+            self.place.sweep("" if self._lease.is_inherited else STATE)
+            yield
+
+    def go(self, find: Callable[[], Listing], catalog: Catalog | None, hire: Callable[[], Workers]) -> IndexReport:
+        """Do the planned work and return the report. If there is no catalog, rebuild it from the outputs."""
+        plan, catalog = self._plan(find(), catalog)
+        self.watch.on_plan(plan)
+        if self.job.dry_run:
+            return self.report.end("planned")
+        for row in catalog.find(one.source for one in plan.adopted):
+            catalog.add(replace(row, found_by=self.settings.found_by))
+        vanished, tasks = [row.source for row in plan.vanished], deque(plan.tasks)
+        del plan  # only unfinished tasks stay in memory
+        if tasks:
+            self._index(tasks, catalog, hire)
+        if not self._is_stopped():
+            self._settle_vanished(catalog.find(vanished), catalog)
+            catalog.fold()
+        else:
+            catalog.flush()
+        return self.report.end(self._why_stopped())
+
+    def _plan(self, listing: Listing, catalog: Catalog | None) -> tuple[Plan, Catalog]:
+        """Return the plan and the catalog. The listing, which may be large, is dropped."""
+        self.settings = replace(self.settings, found_by=listing.found_by)
+        if catalog is None:
+            catalog = Catalog(self.place, self._rebuilt(listing))
+        with paused_collector():  # the collector would scan the whole listing again and again
+            plan = make_plan(listing, catalog.known(), self._rules())
+        settle = partial(settle_watched, plan, listing, self.settings.access)
+        wait_for(settle, self.watch.is_stopped)
+        self.report.take_plan(plan, len(listing.sources), catalog.find(row.source for row in plan.given_up))
+        return plan, catalog
+
+    def _rebuilt(self, listing: Listing) -> Iterator[Row]:
+        """Yield the rows of all outputs. Outputs that are not listed now have an unknown `found_by`, so this run cannot
+        mark them as vanished.
+        """
+        listed = {source_name(one.url) for one in listing.sources}
+        for row in rebuild_rows(self.place, listing.found_by, self.settings):
+            if self._is_stopped():
+                raise Stopped("the run was stopped before it began")
+            yield row if row.source in listed else replace(row, found_by="")
+
+    def _rules(self) -> Rules:
+        return Rules(
+            template=self.job.name,
+            suffix=self.settings.suffix,
+            settings=self.settings.digest,
+            max_attempts=self.job.max_attempts,
+            force=self.job.force,
+        )
+
+    def _index(self, tasks: deque[Task], catalog: Catalog, hire: Callable[[], Workers]) -> None:
+        workers = hire()
+        self._flushed_at = time.monotonic()
+        dispatcher = Dispatcher(tasks, self.settings, workers, self._is_stopped)
+        try:
+            for done in dispatcher.run():
+                self._record(done.task, done.row, catalog)
+        finally:
+            catalog.flush()
+            workers.close()
+        self._remove_replaced()
+        if dispatcher.has_lost:
+            self.place.sweep()
+
+    def _record(self, task: Task, row: Row, catalog: Catalog) -> None:
+        if task.replaces and row.status is Status.INDEXED:
+            self._replaced.append(task.replaces)
+        elif task.replaces:
+            row = replace(row, output=task.replaces, status=Status.STALE)
+        catalog.add(row)
+        self.report.take_row(row)
+        self.watch.on_row(row)
+        now = time.monotonic()
+        if now - self._flushed_at > _FLUSH_SECONDS or catalog.unwritten_count >= _FLUSH_ROWS:
+            catalog.flush() if catalog.part_count < _MOST_PARTS else catalog.fold()
+            self._remove_replaced()
+            self._flushed_at = now
+
+    def _remove_replaced(self) -> None:
+        """Remove replaced outputs, after the catalog no longer names them."""
+        while self._replaced:
+            self.place.remove(self._replaced.pop())
+
+    def _settle_vanished(self, vanished: list[Row], catalog: Catalog) -> None:
+        """Remove the outputs of vanished sources if pruning; otherwise mark them as vanished."""
+        for row in vanished:
+            if self._is_stopped():
+                return
+            if self.job.prune and row.has_output:
+                self.place.remove(row.output)
+                self.report.pruned_count += 1
+            if self.job.prune or not row.has_output:
+                catalog.remove(row.source)
+            elif row.status is not Status.VANISHED:
+                catalog.add(replace(row, status=Status.VANISHED, time=datetime.now(UTC)))
+
+    def _is_stopped(self) -> bool:
+        return self._why_stopped() != "finished"
+
+    def _why_stopped(self) -> str:
+        if self._lease is not None and self._lease.is_lost.is_set():
+            return "another run took over"
+        if self.watch.is_stopped():
+            return "stopped"
+        most = self.job.max_failures
+        return "too many failures" if most is not None and self.report.failed_count > most else "finished"

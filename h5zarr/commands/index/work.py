@@ -1,0 +1,173 @@
+"""The work of one process: index a batch of sources, several at a time, and return small results."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from h5zarr import __version__
+from h5zarr.commands.index.listing import ask_identity
+from h5zarr.commands.index.place import Place
+from h5zarr.commands.index.planning import Task
+from h5zarr.commands.index.rows import Row, Status
+from h5zarr.commands.index.watching import encode_related
+from h5zarr.commands.translate.options import Options
+from h5zarr.commands.translate.translate import run_translation
+from h5zarr.commands.translate.translation import Translation
+from h5zarr.containers.registry import container_of_format, mark_location, output_formats
+from h5zarr.errors import H5ZarrError, OutputError, SourceError, SourceGone, SourceRefused
+from h5zarr.io.access import USUAL_ACCESS, Access
+from h5zarr.io.source import Identity
+from h5zarr.zarr_model.hierarchy import ArrayNode
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexSettings:
+    """How sources are indexed: where outputs go, in which format, and how files are read.
+
+    A process works on `at_once` sources at a time and starts none after `seconds`, so that batches stay short.
+    """
+
+    out: str = field(repr=False)
+    format: str = "json"
+    found_by: str = ""
+    access: Access = USUAL_ACCESS
+    output_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    options: Options = field(default_factory=Options)
+    at_once: int = 16
+    seconds: float = 1.0
+
+    @property
+    def suffix(self) -> str:
+        return output_formats()[self.format]
+
+    @cached_property
+    def digest(self) -> str:
+        """A short hash of what affects the outputs: format, options and allowed places, not how files are opened."""
+        return hashlib.sha256(f"{self.format} {self.options!r} {self.access.allow!r}".encode()).hexdigest()[:12]
+
+
+class Unexpected(H5ZarrError):
+    """An exception that h5zarr did not expect."""
+
+    kind = "unexpected"
+    remedy = "This is a bug in h5zarr: please open an issue, with the file if you can."
+
+
+class Done(NamedTuple):
+    """The result of a task. `may_pass`: it failed for a reason that may be transient."""
+
+    task: Task
+    row: Row
+    may_pass: bool
+
+
+class Batch(NamedTuple):
+    """The result of a batch: the tasks done, and those not started."""
+
+    done: list[Done]
+    left: list[Task]
+
+
+def index_batch(tasks: Sequence[Task], settings: IndexSettings) -> Batch:
+    """Index sources and return the result of each. Sources not started in time are returned as `left`."""
+    end = time.monotonic() + settings.seconds
+    place = Place(settings.out, settings.output_options)
+
+    def work(number: int) -> Done | None:
+        # Always start the first, so that every batch makes progress.
+        return None if number and time.monotonic() > end else index_one(tasks[number], settings, place)
+
+    with ThreadPoolExecutor(settings.at_once) as pool:
+        found = list(pool.map(work, range(len(tasks))))
+    left = [task for task, one in zip(tasks, found, strict=True) if one is None]
+    return Batch([one for one in found if one is not None], left)
+
+
+def index_one(task: Task, settings: IndexSettings, place: Place) -> Done:
+    """Write the references of one source and return the result."""
+    started = time.perf_counter()
+    try:
+        out = place.prepare(task.output)
+        made = run_translation(
+            task.url,
+            mark_location(container_of_format(settings.format), out),
+            settings.options,
+            settings.access,
+            output_options=settings.output_options,
+        )
+    except H5ZarrError as error:
+        failure = error
+    except Exception as error:  # one unreadable file must not end a job of a million
+        failure = Unexpected(f"{task.source}: {_describe(error)}")
+    else:
+        return Done(task, _indexed_row(task, settings, made, time.perf_counter() - started), False)
+    seconds = time.perf_counter() - started
+    # Without the file's state, the next run could not tell whether the same file fails again.
+    identity = task.identity or ask_identity(task.url, settings.access)
+    return Done(task, failed_row(replace(task, identity=identity), settings, failure, seconds), _may_pass(failure))
+
+
+def _describe(error: Exception) -> str:
+    """Return the exception's type and location, without its text, which may quote a secret."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" in {os.path.basename(frames[-1].filename)}, line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}"
+
+
+def _may_pass(error: H5ZarrError) -> bool:
+    """Return whether a retry may soon succeed."""
+    return isinstance(error, SourceError | OutputError) and not isinstance(error, SourceGone | SourceRefused)
+
+
+def _indexed_row(task: Task, settings: IndexSettings, made: Translation, seconds: float) -> Row:
+    arrays = [node for node in made.hierarchy.nodes.values() if isinstance(node, ArrayNode)]
+    return Row(
+        source=task.source,
+        found_by=settings.found_by,
+        identity=made.provenance.sources[0].identity,
+        related=encode_related(_related(made)),
+        output=task.output,
+        settings=settings.digest,
+        status=Status.INDEXED,
+        problems=made.problems,
+        arrays=len(arrays),
+        chunks=sum(array.manifest.count for array in arrays),
+        requests=made.log.requests,
+        bytes_read=made.log.nbytes,
+        seconds=round(seconds, 6),
+        tool_version=__version__,
+        time=datetime.now(UTC),
+    )
+
+
+def _related(made: Translation) -> Iterator[tuple[str, Identity | None]]:
+    """Yield the states of all other files that affect the output."""
+    yield from ((one.url, one.identity) for one in made.provenance.sources[1:])
+    yield from made.unread.items()
+
+
+def failed_row(task: Task, settings: IndexSettings, error: H5ZarrError, seconds: float = 0.0) -> Row:
+    """Return the row of a source that could not be indexed."""
+    return Row(
+        source=task.source,
+        found_by=settings.found_by,
+        identity=task.identity,
+        output=task.output,
+        settings=settings.digest,
+        status=Status.STALE if task.had_output else Status.FAILED,
+        reason=f"{error.kind}: {error}",
+        remedy=error.remedy,
+        attempts=task.attempts + 1,
+        seconds=round(seconds, 6),
+        tool_version=__version__,
+        time=datetime.now(UTC),
+    )

@@ -1,0 +1,142 @@
+"""The inspect command: scan the metadata of a file, and show it to people or machines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from h5zarr.commands.inspect.classic import classic_summary, find_problems, render_classic
+from h5zarr.commands.inspect.classic_json import describe_classic
+from h5zarr.commands.inspect.inspect_report import problem_lines, summary
+from h5zarr.commands.inspect.inspect_text import open_page, render
+from h5zarr.commands.inspect.json import describe
+from h5zarr.commands.inspect.view import View
+from h5zarr.errors import H5ZarrError, Problem
+from h5zarr.formats import scan_any
+from h5zarr.hdf5.model import H5File
+from h5zarr.io.access import Access
+from h5zarr.io.log import RequestLog
+from h5zarr.io.source import open_source
+from h5zarr.netcdf3.classic_file import ClassicFile
+
+
+class NothingMatches(H5ZarrError):
+    """No object in the file matches the pattern."""
+
+    kind = "selection"
+    remedy = "Names are case-sensitive; a pattern without a leading slash matches at any depth."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Inspection:
+    """What a file holds. `str()` is the text that `h5zarr inspect` prints; `to_json()` is complete."""
+
+    source: str
+    file: H5File | ClassicFile
+    nbytes: int
+    log: RequestLog
+    path: str | None = None
+    depth: int | None = None
+    no_attributes: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Inspection of {self.source}>"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What could not be read, and why."""
+        return find_problems(self.file) if isinstance(self.file, ClassicFile) else self.file.problems
+
+    def lines(
+        self, *, all: bool = False, width: int = 100, color: bool = False, phrase: Callable[[str], str] = str
+    ) -> list[str]:
+        """Return the text line by line; `all` shows everything in full. Raises NothingMatches if it is empty.
+
+        `phrase` translates option names into the reader's terms.
+        """
+        view = View(
+            everything=all,
+            attributes=not self.no_attributes,
+            pattern=self.path,
+            depth=self.depth,
+            width=width,
+            colour=color,
+            hint=phrase("all=True"),
+        )
+        problems = self.problems
+        if isinstance(self.file, ClassicFile):
+            shown, last = render_classic(self.file, view), classic_summary(self.file, problems, self.log)
+        else:
+            page = open_page(self.file, view)
+            shown = [] if page.part.is_empty else render(page)
+            last = summary(self.file, self.nbytes, self.log)
+        if not shown:
+            raise NothingMatches(f"nothing matches {self.path}")
+        return [*shown, *(("", *problem_lines(problems, phrase)) if problems else ()), "", last]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as JSON. Raises NothingMatches if it is empty."""
+        attributes = not self.no_attributes
+        if isinstance(self.file, ClassicFile):
+            found = describe_classic(self.file, self.problems, self.log, pattern=self.path, attributes=attributes)
+        else:
+            choices: dict[str, Any] = {"pattern": self.path, "depth": self.depth, "attributes": attributes}
+            found = describe(self.file, self.nbytes, self.log, **choices)
+        if not (found["groups"] or found["datasets"] or found.get("datatypes")):
+            raise NothingMatches(f"nothing matches {self.path}")
+        return found
+
+
+def inspect(
+    source: str | os.PathLike[str],
+    *,
+    path: str | None = None,
+    depth: int | None = None,
+    no_attributes: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    anon: bool = False,
+    network: Mapping[str, float] | None = None,
+    limits: Mapping[str, int] | None = None,
+) -> Inspection:
+    """Show what a file holds: groups, dimensions, variables with type, shape and storage, attributes and links.
+
+    Parameters
+    ----------
+    source
+        A path, or any URL that fsspec opens.
+    path
+        Show only objects that match this pattern, and what is in them.
+    depth
+        Open groups down to this many levels; 1 is the root only.
+    no_attributes
+        Omit attributes.
+    storage_options, anon, network, limits
+        How to open the file, as in `h5zarr.translate`.
+
+    Returns
+    -------
+    Inspection
+        `print()` shows it; `to_json()` has everything.
+
+    Raises
+    ------
+    H5ZarrError
+        The file cannot be read.
+    """
+    access = Access.from_options(storage_options, network, limits, anon=anon)
+    with open_source(source, access) as opened:
+        file = scan_any(opened, access.limits)
+        return Inspection(
+            source=opened.url,
+            file=file,
+            nbytes=opened.nbytes,
+            log=opened.log,
+            path=path,
+            depth=depth,
+            no_attributes=no_attributes,
+        )

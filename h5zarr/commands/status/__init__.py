@@ -1,0 +1,1 @@
+"""Summarise the catalog of an index."""

@@ -1,0 +1,1 @@
+"""Translate a file: open, scan, interpret, select, encode, write."""

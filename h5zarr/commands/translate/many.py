@@ -1,0 +1,95 @@
+"""Translate many files concurrently in one process. They share connections, and memory is bounded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
+
+from h5zarr.commands.translate.options import make_options
+from h5zarr.commands.translate.translate import run_translation
+from h5zarr.commands.translate.translation import Translation
+from h5zarr.errors import H5ZarrError
+from h5zarr.io.access import Access
+
+T = TypeVar("T")
+
+
+class Outcome(NamedTuple):
+    """The result for one file: its translation, or the error that prevented it."""
+
+    source: str
+    translation: Translation | None
+    error: H5ZarrError | None
+
+
+def translate_many(
+    sources: Iterable[str | os.PathLike[str]],
+    *,
+    at_once: int = 8,
+    group: str = "/",
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    strict: bool = False,
+    zarr_format: int = 3,
+    nz: bool = False,
+    chunk_bytes: int | None = None,
+    inline_bytes: int | None = None,
+    max_inline_bytes: int | None = None,
+    joinable: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    anon: bool = False,
+    network: Mapping[str, float] | None = None,
+    limits: Mapping[str, int] | None = None,
+    allow: Sequence[str] = (),
+) -> Iterator[Outcome]:
+    """Translate `sources`, `at_once` files at a time, and yield each outcome as soon as it is finished.
+
+    While one file waits for the network, others are parsed. A file that cannot be read does not stop the others. Lazy:
+    files are processed as you iterate. All other options are those of `h5zarr.translate`.
+    """
+    options = make_options(
+        group=group,
+        include=include,
+        exclude=exclude,
+        strict=strict,
+        zarr_format=zarr_format,
+        nz=nz,
+        chunk_bytes=chunk_bytes,
+        inline_bytes=inline_bytes,
+        max_inline_bytes=max_inline_bytes,
+        joinable=joinable,
+    )
+    access = Access.from_options(storage_options, network, limits, allow, anon=anon)
+
+    def work(source: str) -> Outcome:
+        try:
+            made = run_translation(source, None, options, access)
+        except H5ZarrError as error:
+            return Outcome(source, None, error)
+        return Outcome(source, made, None)
+
+    return work_through((os.fspath(source) for source in sources), work, at_once)
+
+
+def work_through(names: Iterable[str], work: Callable[[str], T], at_once: int) -> Iterator[T]:
+    """Return an iterator over the results of `work` for each name, as they finish, `at_once` in threads."""
+    if at_once < 1:
+        raise ValueError(f"at_once is {at_once}, but must be positive")
+    return _work_through(iter(names), work, at_once)
+
+
+def _work_through(names: Iterator[str], work: Callable[[str], T], at_once: int) -> Iterator[T]:
+    with ThreadPoolExecutor(at_once) as pool:
+        running: set[Future[T]] = {pool.submit(work, name) for name in islice(names, at_once)}
+        try:
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for finished in done:
+                    yield finished.result()
+                    running |= {pool.submit(work, name) for name in islice(names, 1)}
+        finally:
+            for future in running:
+                future.cancel()

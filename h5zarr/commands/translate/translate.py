@@ -1,0 +1,297 @@
+"""The translate command, from a file to references: open, scan, interpret, select, encode, write."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from h5zarr import __version__
+from h5zarr.commands.translate.options import Options, make_options
+from h5zarr.commands.translate.related import Related, find_related
+from h5zarr.commands.translate.translation import ProblemsFound, Translation
+from h5zarr.containers.container import Commit, Container, Fitted, Output
+from h5zarr.containers.fitting import fit
+from h5zarr.containers.provenance import Provenance, SourceState
+from h5zarr.containers.registry import check_output_before, container_for_output
+from h5zarr.encode.encode import Encoded, Encoding
+from h5zarr.errors import Problem
+from h5zarr.formats import paused_collector, scan_any
+from h5zarr.hdf5.model import H5File
+from h5zarr.io.access import USUAL_ACCESS, Access
+from h5zarr.io.location import Location
+from h5zarr.io.log import RequestLog
+from h5zarr.io.source import Opener, Source, open_source
+from h5zarr.io.steps import Step, run
+from h5zarr.netcdf3.classic_file import ClassicFile
+from h5zarr.netcdf3.interpret import interpret_classic
+from h5zarr.netcdf4.interpret import interpret_file
+from h5zarr.netcdf4.named_file import Naming
+from h5zarr.netcdf4.names import interpret_names
+from h5zarr.netcdf4.scales import NOT_COORDINATE
+from h5zarr.tree import Tree
+from h5zarr.zarr_model.hierarchy import Hierarchy
+
+
+def translate(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    group: str = "/",
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    strict: bool = False,
+    target_url: str | None = None,
+    zarr_format: int = 3,
+    nz: bool = False,
+    chunk_bytes: int | None = None,
+    inline_bytes: int | None = None,
+    max_inline_bytes: int | None = None,
+    joinable: bool = False,
+    branch: str | None = None,
+    message: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    anon: bool = False,
+    network: Mapping[str, float] | None = None,
+    limits: Mapping[str, int] | None = None,
+    allow: Sequence[str] = (),
+    output_options: Mapping[str, Any] | None = None,
+    on_open: Callable[[RequestLog], None] | None = None,
+) -> Translation:
+    """Translate an HDF5 or netCDF file to Zarr metadata and references, and write them if `out` is given.
+
+    Parameters
+    ----------
+    source
+        A path, or any URL that fsspec opens.
+    out
+        Where to write: a name ending in .json, .json.gz, .json.zst or .parquet, `icechunk+file:///DIRECTORY` or
+        `icechunk+s3://BUCKET/PREFIX`; `-` is standard output. None writes nothing.
+    group
+        Translate only this group, which becomes the root.
+    include, exclude
+        Patterns of array paths to translate or to exclude. `*`, `?` and `[...]` match within one name, `**` any
+        number of groups; a pattern without a leading slash matches at any depth.
+    strict
+        Raise `ProblemsFound` and write nothing if anything must be left out.
+    target_url
+        The URL to write into the references in place of `source`.
+    zarr_format
+        Version of the Zarr metadata, 3 or 2.
+    nz
+        Declare the NZ-1.0 convention, and warn about violations.
+    chunk_bytes
+        Cut contiguous datasets and netCDF-3 variables into chunks of about this size (default 8 MiB).
+    inline_bytes
+        Store arrays of up to this size in the references themselves; 0 inlines only what cannot be referenced.
+        The default is 1 KiB, and 256 KiB for coordinates.
+    max_inline_bytes
+        Limit for all inlined arrays together (default 64 MiB).
+    joinable
+        Make arrays whose chunks, codecs and fill values do not depend on their length, so that they can be joined
+        with those of other files.
+    branch, message
+        Branch and commit message for an Icechunk repository.
+    storage_options
+        Options for fsspec to open `source` with.
+    anon
+        Read from the cloud without credentials.
+    network
+        How to read over a network, such as `{"timeout_seconds": 120}`; see `docs/remote.md`.
+    limits
+        What the file may use, such as `{"depth": 100}`; see `docs/threat-model.md`.
+    allow
+        Directories, as paths or URLs, in which `source` may refer to other files besides its own directory.
+    output_options
+        Options for fsspec to write `out` with.
+    on_open
+        Called with the log of requests as soon as the file is open.
+
+    Returns
+    -------
+    Translation
+        `problems` lists what is left out and why; everything else is included.
+
+    Raises
+    ------
+    H5ZarrError
+        The file cannot be read, or `out` cannot be written. Nothing was written.
+    """
+    options = make_options(
+        group=group,
+        include=include,
+        exclude=exclude,
+        strict=strict,
+        target_url=target_url,
+        zarr_format=zarr_format,
+        nz=nz,
+        chunk_bytes=chunk_bytes,
+        inline_bytes=inline_bytes,
+        max_inline_bytes=max_inline_bytes,
+        joinable=joinable,
+    )
+    access = Access.from_options(storage_options, network, limits, allow, anon=anon)
+    writing: dict[str, Any] = {"output_options": output_options, "branch": branch, "message": message}
+    return run_translation(source, out, options, access, on_open=on_open, **writing)
+
+
+def run_translation(
+    source: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None,
+    options: Options,
+    access: Access,
+    *,
+    output_options: Mapping[str, Any] | None = None,
+    branch: str | None = None,
+    message: str | None = None,
+    on_open: Callable[[RequestLog], None] | None = None,
+) -> Translation:
+    """Translate one file and write the references to `out`, if given; see `translate`."""
+    container = None
+    if out is not None:
+        commit = Commit.of(branch, message)
+        output = Output(location=os.fspath(out), storage_options=output_options, commit=commit)
+        check_output_before(output, os.fspath(source), options.zarr_format)
+        container = container_for_output(output.location)
+    with open_source(source, access) as opened:
+        if on_open is not None:
+            on_open(opened.log)
+        translation = translate_source(opened, os.fspath(source), options, access, container=container)
+    if options.strict and translation.problems:
+        raise ProblemsFound(translation.problems)
+    if out is not None:
+        opening = access.options_for(os.fspath(source))
+        writing: dict[str, Any] = {"branch": branch, "message": message, "output_options": output_options}
+        translation.write(out, storage_options=opening, **writing)
+    return translation
+
+
+def translate_source(
+    source: Source,
+    url: str,
+    options: Options,
+    access: Access = USUAL_ACCESS,
+    opener: Opener | None = None,
+    container: Container | None = None,
+) -> Translation:
+    """Return the translation of an open source. `url` is the user's name for it.
+
+    Files it refers to are opened by `opener` if given, else with the same `access`.
+    """
+    started = time.perf_counter()
+    with paused_collector():
+        file = scan_any(source, access.limits)
+        made = translate_scanned(source, file, url, options, access, opener, container)
+    return replace(made, seconds=time.perf_counter() - started)
+
+
+def translate_scanned(
+    source: Source,
+    file: H5File | ClassicFile,
+    url: str,
+    options: Options,
+    access: Access = USUAL_ACCESS,
+    opener: Opener | None = None,
+    container: Container | None = None,
+) -> Translation:
+    """Return the translation of an open source that is already scanned; the time of the scan is unknown here."""
+    target, hidden = Location.parse(options.target_url or url).for_references()
+    warnings = (_secret_left_out(target),) if hidden else ()
+    if isinstance(file, ClassicFile):
+        return _translate_classic(source, file, url, target, options, warnings, container)
+    with find_related(source, file, url, access, target=target, opener=opener) as related:
+        return _translate_related(related, source, options, warnings, container)
+
+
+def _translate_classic(
+    source: Source,
+    file: ClassicFile,
+    url: str,
+    target: str,
+    options: Options,
+    warnings: tuple[Problem, ...],
+    container: Container | None,
+) -> Translation:
+    """Return the translation of a netCDF-3 file, which refers to no other files."""
+    tree = interpret_classic(file, target)
+    hierarchy = _encode(tree, lambda _, step: run(step, source.read_many, source.far), options, warnings)
+    return Translation(
+        fitted=_fit(hierarchy, options, container),
+        provenance=Provenance(__version__, (SourceState(_reference(url), source.identity),)),
+        options=options,
+        log=source.log,
+        source_nbytes=source.nbytes,
+        seconds=0,
+    )
+
+
+def _translate_related(
+    related: Related,
+    source: Source,
+    options: Options,
+    warnings: tuple[Problem, ...],
+    container: Container | None,
+) -> Translation:
+    """Return the translation of an HDF5 file and the files it refers to."""
+    naming = interpret_names(related.file, related.links)
+    tree = interpret_file(related.file, naming, related.urls, related)
+    hierarchy = _encode(tree, related.run, options, warnings)
+    return Translation(
+        fitted=_fit(hierarchy, options, container),
+        provenance=_provenance(related),
+        options=options,
+        log=related.log,
+        source_nbytes=source.nbytes,
+        seconds=0,
+        renamed=_renamed(naming),
+        bare_dimensions=tuple(dimension.path for dimension in naming.bare_dimensions() if dimension.dataset),
+        unread={_reference(url): state for url, state in related.unread.items()},
+    )
+
+
+def _provenance(related: Related) -> Provenance:
+    return Provenance(__version__, tuple(SourceState(_reference(one.url), one.identity) for one in related.members))
+
+
+def _reference(url: str) -> str:
+    return Location.parse(url).for_references()[0]
+
+
+def _renamed(naming: Naming) -> dict[str, str]:
+    """Return the paths in the file of variables that netCDF renamed."""
+    found = {}
+    for variable in naming.variables():
+        stored = variable.file.paths.get(variable.dataset.address, "")
+        if stored.rpartition("/")[2] == NOT_COORDINATE + variable.path.rpartition("/")[2]:
+            found[variable.path] = stored
+    return found
+
+
+def _encode(
+    tree: Tree, run_on: Callable[[int, Step[Encoded]], Encoded], options: Options, warnings: tuple[Problem, ...]
+) -> Hierarchy:
+    """Return the selected part of a tree as a hierarchy. `run_on` reads from a source."""
+    tree = options.selection.apply(tree)
+    tree = replace(tree, warnings=tree.warnings + warnings)
+    encoding = Encoding(tree, options.inlining, options.chunk_nbytes, joinable=options.joinable)
+    encoded: Encoded = {}
+    for number, step in encoding.steps.items():
+        encoded |= run_on(number, step)
+    return encoding.finish(encoded)
+
+
+def _fit(hierarchy: Hierarchy, options: Options, container: Container | None) -> Fitted:
+    return fit(
+        hierarchy,
+        zarr_format=options.zarr_format,
+        container=container,
+        nz=options.nz,
+        joinable=options.joinable,
+    )
+
+
+def _secret_left_out(target: str) -> Problem:
+    message = f"the references name {target}: what looks like a secret in the URL is removed"
+    return Problem("/", "secret", message, "Give the URL that readers should use: target_url=URL.")

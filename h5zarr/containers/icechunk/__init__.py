@@ -1,0 +1,1 @@
+"""Icechunk: a `Hierarchy` as one snapshot of a versioned repository."""

@@ -1,0 +1,80 @@
+"""Icechunk as a container: a repository that keeps versions. References become a new snapshot of a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from h5zarr.containers.container import Fitted, Output, State, Traits
+from h5zarr.containers.output import check_output
+from h5zarr.containers.provenance import Provenance
+from h5zarr.errors import OutputError, Unsupported
+from h5zarr.limits import Limits
+from h5zarr.zarr_model.hierarchy import Hierarchy
+
+if TYPE_CHECKING:
+    from h5zarr.containers.references import References
+    from h5zarr.read.sources import Sources
+
+
+class IcechunkContainer:
+    """A repository at icechunk+file:///directory or icechunk+s3://bucket/prefix."""
+
+    traits = Traits(
+        name="icechunk",
+        title="an Icechunk repository",
+        formats={"icechunk": ".icechunk"},
+        mark="icechunk+",
+        zarr_formats=(3,),
+        is_directory=True,
+        has_commits=True,
+    )
+
+    def recognise_output(self, location: str) -> bool:
+        return location.lower().startswith(self.traits.mark)
+
+    def recognise_input(self, location: str) -> bool:
+        return self.recognise_output(location)
+
+    def recognise_bytes(self, head: bytes) -> bool:
+        return False
+
+    def check(self, output: Output, source: str) -> None:
+        from h5zarr.containers.icechunk.storage import check_place, find_place
+
+        place = find_place(output.location)
+        if self.recognise_input(source):
+            other = find_place(source)
+            if (place.directory, place.bucket, place.prefix) == (other.directory, other.bucket, other.prefix):
+                what = "the output is the repository that is read"
+                raise OutputError(output.shown, what, remedy="Give another location for the output.")
+        check_output(output.location, source)
+        check_place(output.location, output.storage_options)
+
+    def fit(self, hierarchy: Hierarchy) -> Hierarchy:
+        from h5zarr.containers.icechunk.extras import check_numbers
+
+        return replace(hierarchy, warnings=hierarchy.warnings + check_numbers(hierarchy))
+
+    def write(self, fitted: Fitted, provenance: Provenance, output: Output) -> None:
+        from h5zarr.containers.icechunk.icechunk_writing import write_icechunk
+
+        write_icechunk(fitted, provenance, output)
+
+    def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
+        from h5zarr.containers.icechunk.icechunk_reading import read_icechunk
+
+        access = sources.access
+        snapshot = read_icechunk(location, access.options_for(location[len(self.traits.mark) :]), at)
+        if snapshot.source_options and not access.storage_options:
+            access = replace(access, storage_options={"s3": snapshot.source_options})
+        return snapshot.references, replace(sources, access=access)
+
+    def decode(self, content: bytes, name: str, limits: Limits) -> References:
+        raise Unsupported(f"{name}: an Icechunk repository is a directory, not one file")
+
+    def state(self, location: str, storage_options: Mapping[str, Any] | None = None) -> State:
+        from h5zarr.containers.icechunk.icechunk_reading import find_state
+
+        return find_state(location, storage_options)

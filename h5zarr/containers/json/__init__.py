@@ -1,0 +1,1 @@
+"""References as one JSON document."""

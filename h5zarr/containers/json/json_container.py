@@ -1,0 +1,77 @@
+"""JSON as a container: one file, perhaps compressed. Every name that no other container recognises asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from h5zarr.containers.container import ABSENT, Fitted, Output, Owner, State, Traits
+from h5zarr.containers.output import check_output, look_at, open_output
+from h5zarr.containers.provenance import Provenance
+from h5zarr.io.location import Location
+from h5zarr.limits import Limits
+from h5zarr.zarr_model.hierarchy import Hierarchy
+
+if TYPE_CHECKING:
+    from h5zarr.containers.references import References
+    from h5zarr.read.sources import Sources
+
+_SNIFFED_NBYTES = 1 << 18  # zstd yields nothing before its first block of 128 KiB is complete
+
+
+class JsonContainer:
+    """One file of reference JSON."""
+
+    traits = Traits(
+        name="json",
+        title="a JSON file",
+        formats={"json": ".json", "json.gz": ".json.gz", "json.zst": ".json.zst"},
+        allows_empty_urls=True,
+    )
+
+    def recognise_output(self, location: str) -> bool:
+        return True
+
+    def recognise_input(self, location: str) -> bool:
+        place = Location.parse(location)
+        if place.path is not None:
+            return False  # its first bytes decide
+        return place.address.endswith(tuple(self.traits.formats.values()))
+
+    def recognise_bytes(self, head: bytes) -> bool:
+        from h5zarr.containers.json.json_reading import is_references
+
+        return is_references(head)
+
+    def check(self, output: Output, source: str) -> None:
+        check_output(output.location, source)
+
+    def fit(self, hierarchy: Hierarchy) -> Hierarchy:
+        return hierarchy
+
+    def write(self, fitted: Fitted, provenance: Provenance, output: Output) -> None:
+        from h5zarr.containers.json.json_writing import write_json
+
+        with open_output(output.location, output.storage_options) as sink:
+            write_json(fitted, provenance, sink)
+
+    def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
+        from h5zarr.io.ranges import open_ranges
+
+        reader = open_ranges(location, sources.access)
+        sources.keep(reader)
+        return self.decode(reader.read_whole(), str(Location.parse(location)), sources.access.limits), sources
+
+    def decode(self, content: bytes, name: str, limits: Limits) -> References:
+        from h5zarr.containers.json.json_reading import decode_references
+
+        return decode_references(content, name, limits)
+
+    def state(self, location: str, storage_options: Mapping[str, Any] | None = None) -> State:
+        from h5zarr.containers.json.json_reading import is_own_references
+
+        found = look_at(location, storage_options, _SNIFFED_NBYTES)
+        if found is None:
+            return ABSENT
+        head, identity = found
+        return State(Owner.H5ZARR if is_own_references(head) else Owner.OTHERS, identity)

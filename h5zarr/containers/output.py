@@ -1,0 +1,264 @@
+"""Write output to a local file, to standard output or through fsspec, compressed by its suffix.
+
+Output appears whole or not at all. A local file is written under a temporary name beside its target and then renamed; a
+remote one is written to a temporary file and then uploaded.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, Protocol
+
+from h5zarr.containers.compression import Compressor, find_compressor
+from h5zarr.errors import OutputError, SourceGone
+from h5zarr.io.access import Access
+from h5zarr.io.location import Location
+from h5zarr.io.source import Identity, open_source
+from h5zarr.io.span import Span
+from h5zarr.zarr_model.hierarchy import Json
+
+_COMPACT = json.JSONEncoder(separators=(",", ":"))
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NOT_PERMITTED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+class Sink(Protocol):
+    """A binary file, or anything else that takes bytes."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+def dump(value: Json) -> str:
+    """Return `value` as compact JSON, in key order. NaN and infinities are written as Python does."""
+    return _COMPACT.encode(value)
+
+
+class _Compressed:
+    """A sink that compresses its input."""
+
+    def __init__(self, sink: Sink, compressor: Compressor) -> None:
+        self._sink = sink
+        self._compressor = compressor
+
+    def write(self, data: bytes, /) -> None:
+        self._sink.write(self._compressor.compress(data))
+
+    def finish(self) -> None:
+        self._sink.write(self._compressor.flush())
+
+
+class _File:
+    """A sink over a file. It reports failures as OutputError with `shown`, the name that is safe to show."""
+
+    def __init__(self, file: BinaryIO, shown: str) -> None:
+        self._file = file
+        self._shown = shown
+
+    def write(self, data: bytes, /) -> None:
+        with told_as(self._shown):
+            self._file.write(data)
+
+
+def check_output(target: str | os.PathLike[str], source: str) -> None:
+    """Raise OutputError if `target` is the input file itself."""
+    output, read = Location.parse(target), Location.parse(source)
+    ours, theirs = output.path, read.path
+    if ours is None or theirs is None:
+        is_same = ours is theirs and output.for_references() == read.for_references()
+    else:
+        is_there = output.text != "-" and os.path.exists(ours) and os.path.exists(theirs)
+        is_same = is_there and os.path.samefile(ours, theirs)
+    if is_same:
+        what = "the output would replace the input file"
+        raise OutputError(str(output), what, remedy="Give another name for the output.")
+
+
+def check_name(location: Location) -> None:
+    """Raise OutputError if readers of references could not be given the name of a location."""
+    if "::" in location.text and not location.is_chain:
+        what = 'readers of references treat "::" in a name as the separator of a URL chain'
+        raise OutputError(str(location), what, remedy="Give another name for the output.")
+    if location.path is not None and "\0" in location.path:
+        raise OutputError(str(location), "this is not a file name", remedy="Give another name for the output.")
+
+
+def look_at(location: str, storage_options: Mapping[str, Any] | None, nbytes: int) -> tuple[bytes, Identity] | None:
+    """Return the first bytes of a file, and its identity; None if it does not exist. A directory has no bytes."""
+    path = Location.parse(location).path
+    if path is not None and os.path.isdir(path):
+        return b"", Identity(nbytes=0)
+    try:
+        with open_source(location, Access(storage_options=storage_options or {})) as source:
+            (head,) = source.read_many([Span(0, min(nbytes, source.nbytes))])
+            return bytes(head), source.identity
+    except SourceGone:
+        return None
+
+
+def is_occupied(directory: str, storage_options: Mapping[str, Any] | None) -> bool:
+    """Return whether there is a file or a non-empty directory."""
+    location = Location.parse(directory)
+    path = location.path
+    if path is not None:
+        return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
+    filesystem, inside = find_filesystem(location, storage_options or {})
+    return bool(or_output_error(lambda: filesystem.find(inside, maxdepth=1), str(location)))
+
+
+@contextmanager
+def open_output(target: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Iterator[Sink]:
+    """Yield a sink whose bytes appear at `target` when the context ends without an exception, and only then.
+
+    `target` is a path, `-` for standard output, or a URL for fsspec, with `storage_options`. Names that end in .gz or
+    .zst are compressed. An existing file at `target` is replaced. A symbolic link stays, and its target is replaced.
+    Raises OutputError if writing is impossible.
+    """
+    location = Location.parse(target)
+    text, path = location.text, location.path
+    shown = "standard output" if text == "-" else str(location)
+    check_name(location)
+    compressor = find_compressor(shown if path is None else path)
+    if text == "-":
+        opened = _standard_output(shown)
+    elif path is None:
+        opened = _remote_file(location, storage_options or {})
+    else:
+        opened = _local_file(os.path.realpath(path), shown)
+    with opened as sink:
+        if compressor is None:
+            yield sink
+        else:
+            compressed = _Compressed(sink, compressor)
+            yield compressed
+            compressed.finish()
+
+
+@contextmanager
+def _standard_output(shown: str) -> Iterator[Sink]:
+    yield _File(sys.stdout.buffer, shown)
+    with told_as(shown):
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _local_file(path: str, shown: str) -> Iterator[Sink]:
+    with told_as(shown):
+        # A pipe or /dev/null is written to, because replacing it would be a surprise.
+        beside = None if _is_device(path) else new_name_beside(path)
+        # Not with tempfile, whose files only their owner may read.
+        file = open(path, "wb") if beside is None else open(beside, "xb")  # noqa: SIM115
+    try:
+        yield _File(file, shown)
+        with told_as(shown):
+            file.flush()
+            if beside is not None:
+                os.fsync(file.fileno())
+            file.close()
+            if beside is not None:
+                os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            file.close()
+        if beside is not None:
+            with suppress(OSError):
+                os.remove(beside)
+        raise
+
+
+def new_name_beside(path: str) -> str:
+    """Return a new name in the directory of `path`."""
+    return os.path.join(os.path.dirname(path), f".h5zarr-{secrets.token_hex(8)}.tmp")
+
+
+def _is_device(path: str) -> bool:
+    """Return whether `path` exists and is not a regular file. Raises OSError for a directory."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    return not stat.S_ISREG(mode)
+
+
+@contextmanager
+def _remote_file(location: Location, storage_options: Mapping[str, Any]) -> Iterator[Sink]:
+    shown = str(location)
+    # Into a file first: not every fsspec file system can abort an upload.
+    with told_as(shown):
+        filesystem, path = find_filesystem(location, storage_options)
+        directory = tempfile.TemporaryDirectory(prefix="h5zarr-")
+    with directory as name:
+        local = os.path.join(name, "output")
+        with open(local, "wb") as file:
+            yield _File(file, shown)
+            with told_as(shown):
+                file.flush()
+        or_output_error(lambda: filesystem.put_file(local, path), shown)
+
+
+def find_filesystem(
+    place: str | Location, storage_options: Mapping[str, Any], shown: str | None = None
+) -> tuple[Any, str]:
+    """Return the file system of a URL, and the path in it. Errors call the URL `shown`, if that is given."""
+    location = Location.parse(place)
+    settled = location.for_fsspec()
+    # Imported here: importing fsspec takes longer than translating a small file.
+    from h5zarr.io.filesystems import shared_filesystem
+
+    filesystem, path = or_output_error(lambda: shared_filesystem(settled, storage_options), shown or str(location))
+    return filesystem, path
+
+
+def or_output_error(act: Callable[[], Any], shown: str) -> Any:
+    """Return the result of `act`. Its exceptions become an OutputError, which does not chain them."""
+    try:
+        return act()
+    except Exception as error:
+        failure = _describe_remote(error, shown)
+    raise failure
+
+
+def _describe_remote(error: Exception, shown: str) -> OutputError:
+    """Return what went wrong without the exception's text, which may quote a signed URL or a key."""
+    if isinstance(error, ImportError):
+        return OutputError(shown, f"a package for this protocol is missing: {error}", remedy="Install the package.")
+    if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
+        return OutputError(shown, "fsspec does not know this protocol", remedy="Check the beginning of the URL.")
+    if isinstance(error, NotImplementedError):
+        return OutputError(shown, "fsspec cannot write with this protocol")
+    name = type(error).__name__
+    reason = f"{name}, {os.strerror(error.errno)}" if isinstance(error, OSError) and error.errno else name
+    remedy = "Check the URL, the credentials and the storage options, then try again."
+    return OutputError(shown, f"could not be written ({reason})", remedy=remedy)
+
+
+@contextmanager
+def told_as(shown: str) -> Iterator[None]:
+    """Turn an OSError into an OutputError, except for a broken pipe: a reader that stops early is no failure."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise _describe_local(error, shown) from None
+
+
+def _describe_local(error: OSError, shown: str) -> OutputError:
+    if error.errno in _FULL:
+        return OutputError(shown, "there is no space left", remedy="Free some space, or write elsewhere.")
+    if error.errno in _NOT_PERMITTED:
+        return OutputError(shown, "writing there is not permitted", remedy="Check the permissions of the directory.")
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return OutputError(shown, "there is no such directory", remedy="Create the directory first.")
+    if error.errno == errno.EISDIR:
+        return OutputError(shown, "this is a directory", remedy="Give the name of a file in it.")
+    return OutputError(shown, f"could not be written ({error.strerror or type(error).__name__})")

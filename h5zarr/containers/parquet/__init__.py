@@ -1,0 +1,1 @@
+"""References as a directory of Parquet files."""

@@ -1,0 +1,286 @@
+"""Read references in Parquet as a `Hierarchy`: the layout that kerchunk writes and fsspec reads.
+
+A directory has all metadata in `.zmetadata`, and for each array files `refs.0.parq`, `refs.1.parq`, … of `record_size`
+rows each: a row for each chunk of the grid, in row-major order, with `path`, `offset`, `size` and `raw`. A missing file
+has no chunks. Arrays with Zarr version 3 metadata also have a `.zarray`, which only gives their shape.
+
+References written by h5zarr also list the files and their URLs, so files need not be read before a chunk is needed.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import prod
+from urllib.parse import quote
+
+import numpy as np
+
+from h5zarr.containers.chunk_runs import Run, append_runs
+from h5zarr.containers.late_manifest import LateManifest
+from h5zarr.containers.parquet.parquet_writing import METADATA, OURS, token_of
+from h5zarr.containers.parquet.part_files import decode_part
+from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.references import Document, References, assemble, told_of
+from h5zarr.errors import MalformedFile, SourceChanged, SourceGone
+from h5zarr.io.location import Location
+from h5zarr.io.protocols import protocol_of
+from h5zarr.io.ranges import Column, open_ranges
+from h5zarr.io.urls import find_named, split_query
+from h5zarr.read.sources import Sources, in_each
+from h5zarr.zarr_model.chunk_keys import KeyLayout
+from h5zarr.zarr_model.grid import RegularGrid
+from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
+
+_MOST_PARTS = 1 << 20
+_MOST_HELD = 256
+_PLAIN = "/!$&'()*+,;=:@"  # besides letters and digits, the characters that need no escape in a URL path
+_REPLACED = (
+    "Open it again: it was replaced. If that does not help, it was replaced only partly: write or copy it again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file with the references of some chunks of an array: from number `first` on, at most `count`."""
+
+    name: str
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayParts:
+    """The files with the references of an array, and how its chunks are numbered."""
+
+    path: str
+    grid: tuple[int, ...]
+    separator: str
+    parts: tuple[Part, ...]
+
+    @property
+    def layout(self) -> KeyLayout:
+        return KeyLayout(f"/{self.path}", "", self.separator, len(self.grid))
+
+
+@dataclass(frozen=True, slots=True)
+class OwnIndex:
+    """What h5zarr adds to `.zmetadata`: all URLs, and the token by which its files name their container."""
+
+    provenance: Provenance
+    urls: tuple[str, ...]
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetIndex:
+    """The content of `.zmetadata`: metadata by key, and the files with the references. `own` if h5zarr wrote it."""
+
+    entries: Mapping[str, Json]
+    arrays: tuple[ArrayParts, ...]
+    own: OwnIndex | None = None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The files of all arrays."""
+        return tuple(part for array in self.arrays for part in array.parts)
+
+
+Load = Callable[[tuple[str, ...]], Mapping[str, bytes]]
+"""Reads files by name, and returns the contents of those that exist."""
+
+
+def decode_index(content: bytes, name: str) -> ParquetIndex:
+    """Return the decoded content of `.zmetadata`. `name` is for errors."""
+    with told_of(name):
+        match json.loads(content):
+            case {"metadata": dict(entries), "record_size": int(size), **others} if size > 0:
+                own, files = _decode_own(others.get(OURS), content)
+                arrays = tuple(found for key in entries if (found := _array_parts(key, entries, size, files)))
+                # The zarr.json alone describes an array of version 3.
+                kept = {key: value for key, value in entries.items() if not _is_stub(key, entries)}
+                return ParquetIndex(kept, arrays, own)
+        raise MalformedFile(f"{METADATA} has no metadata, or no record size")
+
+
+def decode_parquet(index: ParquetIndex, load: Load, name: str) -> References:
+    """Return the references. h5zarr's own files are read with `load` when a manifest is used, others at once."""
+    with told_of(name):
+        if index.own is None:
+            return _decode_others(index, load(tuple(part.name for part in index.parts)))
+        found = assemble(Document(entries=dict(index.entries), provenance=index.own.provenance))
+        nodes = dict(found.hierarchy.nodes)
+        for array in index.arrays:
+            node = nodes.get(f"/{array.path}")
+            if isinstance(node, ArrayNode):
+                late = LateManifest(partial(_load_manifest, array, index.own, load, name))
+                nodes[f"/{array.path}"] = replace(node, manifest=late)
+        hierarchy = replace(found.hierarchy, nodes=nodes, urls=index.own.urls)
+        return References(hierarchy=hierarchy, provenance=found.provenance)
+
+
+def _decode_own(told: Json, content: bytes) -> tuple[OwnIndex | None, Mapping[str, Json] | None]:
+    """Return h5zarr's additions, and the existing files by array; nothing if another tool wrote it."""
+    match told:
+        case {"urls": list(urls), "files": dict(files)} if all(isinstance(url, str) for url in urls):
+            return OwnIndex(Provenance.from_json(told), tuple(urls), token_of(content)), files
+    return None, None
+
+
+def _is_stub(key: str, entries: Mapping[str, Json]) -> bool:
+    return key.endswith(".zarray") and f"{key.removesuffix('.zarray')}zarr.json" in entries
+
+
+def _array_parts(
+    key: str, entries: Mapping[str, Json], size: int, files: Mapping[str, Json] | None
+) -> ArrayParts | None:
+    """Return the files of an array, if `key` is that of an array. `files` lists the existing ones, if known."""
+    if not key.endswith("/.zarray"):
+        return None
+    path = key.removesuffix("/.zarray")
+    told = entries[key] if isinstance(entries[key], dict) else json.loads(entries[key])
+    grid = RegularGrid(tuple(map(int, told["shape"])), tuple(map(int, told["chunks"])))
+    count = grid.chunk_count
+    spans = [[0, -(-count // size)]] if files is None else files.get(path, [])
+    if sum(end - begin for begin, end in spans) > _MOST_PARTS:
+        raise MalformedFile(f"{path}: {count} chunks in files of {size} are too many files")
+    parts = tuple(
+        Part(f"{path}/refs.{number}.parq", number * size, min(size, count - number * size))
+        for begin, end in spans
+        for number in range(begin, end)
+    )
+    if any(part.first < 0 or part.count <= 0 for part in parts):
+        raise MalformedFile(f"{path}: there are files of chunks outside the grid")
+    return ArrayParts(path=path, grid=grid.grid_shape, separator=told.get("dimension_separator", "."), parts=parts)
+
+
+def _load_manifest(array: ArrayParts, own: OwnIndex, load: Load, name: str) -> Manifest:
+    """Return the locations of an array's chunks, from the files of the container that `own` describes."""
+    contents = load(tuple(part.name for part in array.parts))
+    with told_of(name):
+        if any(part.name not in contents for part in array.parts):
+            raise SourceChanged(f"/{array.path}: files with its references are missing", remedy=_REPLACED)
+        run, inline = _decode_array(array, contents, own.token)
+        numbers = {url: number for number, url in enumerate(own.urls)}
+        if not numbers.keys() >= set(run.urls):
+            raise MalformedFile(f"/{array.path}: some references point to a file that is not among the sources")
+        table = np.array([numbers[url] for url in run.urls] or [0], np.int32)
+        source = int(table[run.source]) if isinstance(run.source, int) else table[run.source]
+        return Manifest(index=run.index, address=run.address, nbytes=run.nbytes, source=source, inline=inline)
+
+
+def _decode_others(index: ParquetIndex, contents: Mapping[str, bytes]) -> References:
+    """Return the references that another program wrote, as if they were JSON."""
+    entries = dict(index.entries)
+    runs = []
+    for array in index.arrays:
+        run, inline = _decode_array(array, contents)
+        if len(run.address):
+            runs.append(run)
+        parts = run.layout.parts
+        for chunk, content in inline.items():
+            key = "".join(part + str(number) for part, number in zip(parts, chunk, strict=False)) + parts[-1]
+            entries[key] = "base64:" + b64encode(content).decode()
+    return assemble(Document(entries=entries, runs=tuple(runs)))
+
+
+def _decode_array(
+    array: ArrayParts, contents: Mapping[str, bytes], token: str | None = None
+) -> tuple[Run, dict[tuple[int, ...], bytes]]:
+    """Return the chunks of an array: the referenced and the inlined ones."""
+    runs = [_empty(array.layout)]
+    inline: dict[tuple[int, ...], bytes] = {}
+    for part in array.parts:
+        if part.name not in contents:
+            continue
+        found = decode_part(contents[part.name], part.count, part.name)
+        if token is not None and found.token != token:
+            raise SourceChanged(f"{part.name} does not belong to {METADATA}", remedy=_REPLACED)
+        rows = found.rows
+        if token is not None and rows.count != part.count:
+            raise MalformedFile(f"{part.name} has {rows.count} rows instead of {part.count}")
+        runs.append(
+            Run(
+                layout=array.layout,
+                index=_unravel(part.first + rows.place, array.grid),
+                address=rows.address,
+                nbytes=rows.nbytes,
+                source=rows.source,
+                urls=found.urls,
+            )
+        )
+        places = _unravel(part.first + np.array(list(rows.inline), np.int64), array.grid)
+        inline |= dict(zip(map(tuple, places.tolist()), rows.inline.values(), strict=True))
+    return append_runs(runs), inline
+
+
+def _empty(layout: KeyLayout) -> Run:
+    none = np.empty(0, np.int64)
+    return Run(layout=layout, index=none.reshape(0, layout.rank), address=none, nbytes=none, source=0, urls=())
+
+
+def _unravel(numbers: Column, grid: tuple[int, ...]) -> Column:
+    """Return the coordinates of chunks with row-major numbers, one row each."""
+    index = np.empty((len(numbers), len(grid)), np.int64)
+    for axis in reversed(range(len(grid))):
+        numbers, index[:, axis] = np.divmod(numbers, grid[axis])
+    return index
+
+
+def read_parquet(url: str, sources: Sources) -> References:
+    """Return the references in the directory at `url`. A missing file has no chunks; other failures raise."""
+    location = Location.parse(url)
+    directory, shown = open_directory(location, sources), str(location)
+    index = decode_index(directory.read(METADATA), shown)
+    if location.path is None and index.own is not None:
+        directory = replace(directory, held=directory.load(_wanted_first(index)))
+    return decode_parquet(index, directory.load, shown)
+
+
+def open_directory(place: str | Location, sources: Sources) -> ReferenceDirectory:
+    """Return the directory at `place`. Nothing is read yet."""
+    # Absolute: some files are read later, when the current directory may have changed.
+    return ReferenceDirectory(Location.parse(place).absolute(), sources)
+
+
+def _wanted_first(index: ParquetIndex) -> tuple[str, ...]:
+    """Return the files that a reader of remote references needs first: coordinates, with one chunk and request each."""
+    names = [part.name for array in index.arrays if prod(array.grid) == 1 for part in array.parts]
+    return tuple(names[:_MOST_HELD])
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceDirectory:
+    """A directory with references. It can be pickled."""
+
+    url: str
+    sources: Sources
+    held: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+    def read(self, name: str) -> bytes:
+        """Return the content of a file. Raises SourceGone if it does not exist."""
+        links = Location.parse(self.url).links
+        place = find_named(links)
+        directory, query = split_query(links[place])
+        escaped = quote(name, _PLAIN) if protocol_of(links[place]) in ("http", "https") else name
+        inside = f"{directory.rstrip('/')}/{escaped}{query}"
+        url = "::".join([*links[:place], inside, *links[place + 1 :]])
+        reader = open_ranges(url, self.sources.access)
+        self.sources.keep(reader)
+        return reader.read_whole()
+
+    def load(self, names: tuple[str, ...]) -> Mapping[str, bytes]:
+        """Return the contents of the files that exist, by name."""
+        contents = {name: self.held[name] for name in names if name in self.held}
+
+        def read(name: str) -> None:
+            try:
+                contents[name] = self.read(name)
+            except SourceGone:
+                return
+
+        in_each([partial(read, name) for name in names if name not in contents])
+        return contents

@@ -1,0 +1,118 @@
+"""Write references in Parquet, in the layout that kerchunk invented and fsspec reads lazily.
+
+All metadata are in `.zmetadata`, and the references of an array in files `refs.0.parq`, `refs.1.parq`, … below its
+name, of `record_size` rows each, so that a reader loads only what it needs. Files are written one at a time: memory
+does not grow with the number of chunks.
+
+fsspec's reader only knows Zarr version 2. Version 3 works as well: its metadata are ordinary entries, chunks have
+version 2 keys, and a `.zarray` for each array gives the reader the shape of the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Protocol
+
+from h5zarr.containers.container import Fitted
+from h5zarr.containers.output import dump
+from h5zarr.containers.parquet.part_files import encode_part
+from h5zarr.containers.parquet.records import Records, find_records
+from h5zarr.containers.provenance import Provenance
+from h5zarr.errors import OutputError
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Json
+from h5zarr.zarr_model.metadata import EncodedNode
+
+METADATA = ".zmetadata"
+OURS = "h5zarr"
+RECORD_SIZE = 100_000
+_MOST_FILES = 100_000
+_KEYS = {"name": "v2", "configuration": {"separator": "."}}
+
+
+class FileSink(Protocol):
+    """Accepts files: a directory, or anything else that takes names and bytes."""
+
+    shown: str
+
+    def write_file(self, name: str, content: bytes | memoryview, /) -> None: ...
+
+
+def write_parquet(fitted: Fitted, provenance: Provenance, out: FileSink, *, record_size: int = RECORD_SIZE) -> None:
+    """Write the fitted references to `out`, with metadata of either Zarr version."""
+    arrays = {
+        path[1:]: find_records(node.manifest, _grid_shape(fitted.hierarchy.nodes[path]), record_size)
+        for path, node in fitted.nodes.items()
+        if node.manifest is not None
+    }
+    if fitted.zarr_format == 3:
+        head: dict[str, Json] = {"metadata": dict(_entries_v3(fitted))}
+    else:
+        head = {"zarr_consolidated_format": 1, "metadata": dict(_entries_v2(fitted))}
+    _write(head, arrays, fitted.hierarchy.urls, provenance, out, record_size)
+
+
+def is_own_metadata(content: bytes) -> bool:
+    """Return whether a `.zmetadata` with these first bytes is one that h5zarr wrote."""
+    return content.startswith(b'{"h5zarr":{"version":')
+
+
+def token_of(content: bytes) -> str:
+    """Return the token by which the files of a container name their `.zmetadata`, given its content."""
+    return sha256(content).hexdigest()[:32]
+
+
+def _write(
+    head: dict[str, Json],
+    arrays: Mapping[str, Records],
+    urls: Sequence[str],
+    provenance: Provenance,
+    out: FileSink,
+    record_size: int,
+) -> None:
+    """Write the files, and `.zmetadata` last: without it, they are useless."""
+    _check(arrays, out.shown)
+    told = {**provenance.to_json(), "urls": urls, "files": {name: found.spans() for name, found in arrays.items()}}
+    content = dump({OURS: told, "record_size": record_size, **head}).encode()
+    token = token_of(content)
+    for name, found in arrays.items():
+        for number in found.numbers:
+            out.write_file(f"{name}/refs.{number}.parq", encode_part(found.rows(number), urls, token))
+    out.write_file(METADATA, content)
+
+
+def _check(arrays: Mapping[str, Records], shown: str) -> None:
+    """Raise OutputError if the layout would need too many files."""
+    if sum(len(found.numbers) for found in arrays.values()) > _MOST_FILES:
+        what = f"the chunks are so far apart that they need more than {_MOST_FILES} files"
+        raise OutputError(shown, what, remedy="Write JSON instead: a name that ends in .json.zst.")
+
+
+def _grid_shape(node: GroupNode | ArrayNode) -> tuple[int, ...]:
+    assert isinstance(node, ArrayNode)
+    return node.grid.grid_shape
+
+
+def _entries_v2(fitted: Fitted) -> Iterator[tuple[str, Json]]:
+    """Yield metadata keys and documents."""
+    for path, node in fitted.nodes.items():
+        for name, document in node.documents.items():
+            yield f"{path}/{name}".lstrip("/"), document
+
+
+def _entries_v3(fitted: Fitted) -> Iterator[tuple[str, Json]]:
+    """Yield metadata keys and documents, with a `.zarray` for fsspec beside each array."""
+    encoded = {path: _with_keys(node) for path, node in fitted.nodes.items()}
+    others = {path[1:]: document for path, document in encoded.items() if path != "/"}
+    consolidated = {"kind": "inline", "must_understand": False, "metadata": others}
+    for path, node in fitted.hierarchy.nodes.items():
+        name = f"{path}/".lstrip("/")
+        yield f"{name}zarr.json", encoded[path] if name else {**encoded[path], "consolidated_metadata": consolidated}
+        if isinstance(node, ArrayNode):
+            yield f"{name}.zarray", {"shape": node.shape, "chunks": node.chunk_shape}
+
+
+def _with_keys(node: EncodedNode) -> dict[str, Json]:
+    """Return the metadata of a node whose chunks have the keys that fsspec uses."""
+    document = node.documents["zarr.json"]
+    return {**document, "chunk_key_encoding": _KEYS} if node.manifest is not None else document

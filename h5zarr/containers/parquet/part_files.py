@@ -1,0 +1,239 @@
+"""The files of references in Parquet: a row for each chunk of a record, with `path`, `offset`, `size` and `raw`.
+
+fsspec reads them with fastparquet, which determines how they are written. A row without a chunk must have a real None
+for its path. A JSON column gives None with every version of pandas; a text column may give NaN, which readers mistake
+for a path. Numbers use plain encoding, because fastparquet supports few others.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import BytesIO
+from json.encoder import encode_basestring_ascii
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.containers.parquet.records import Rows
+from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.io.ranges import Column
+from h5zarr.zarr_model.hierarchy import TO_THE_END
+
+_COLUMNS = ("path", "offset", "size", "raw")
+_TOKEN = b"h5zarr"
+_MOST_ROWS = 1 << 26
+_BASE64 = b"base64:"  # readers decode bytes with this prefix
+
+
+class NoParquet(Unsupported):
+    """The package that reads and writes Parquet is not installed, or too old."""
+
+    remedy = "Install it: pip install 'pyarrow>=19'"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PartContent:
+    """The content of a file. `rows` refer to `urls` by number; `token` names the container that h5zarr wrote it for."""
+
+    rows: Rows
+    urls: tuple[str, ...]
+    token: str | None
+
+
+def encode_part(rows: Rows, urls: Sequence[str], token: str) -> memoryview:
+    """Return the bytes of a file with these rows, which refer to `urls` by number."""
+    pyarrow = _import_pyarrow()
+    schema = pyarrow.schema(
+        [
+            pyarrow.field("path", pyarrow.json_()),
+            pyarrow.field("offset", pyarrow.int64(), nullable=False),
+            pyarrow.field("size", pyarrow.int64(), nullable=False),
+            pyarrow.field("raw", pyarrow.large_binary()),
+        ],
+        metadata={_TOKEN: token.encode()},
+    )
+    rows = _carry_empty(rows)
+    # A whole file has no size in this layout.
+    size = np.where(rows.nbytes == TO_THE_END, 0, rows.nbytes) if (rows.nbytes < 0).any() else rows.nbytes
+    columns = [
+        _encode_paths(pyarrow, rows, urls),
+        _integers(pyarrow, _scatter(rows, rows.address)),
+        _integers(pyarrow, _scatter(rows, size)),
+        _encode_raw(pyarrow, rows.count, rows.inline),
+    ]
+    out = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(
+        pyarrow.Table.from_arrays(columns, schema=schema),
+        out,
+        compression="zstd",
+        use_dictionary=["path"],
+        # Unless statistics say that no value is missing, fastparquet converts the numbers to floats, and rounds them.
+        write_statistics=["offset", "size"],
+        row_group_size=rows.count,
+    )
+    return memoryview(out.getvalue())
+
+
+def _carry_empty(rows: Rows) -> Rows:
+    """Return `rows` with empty chunks inlined: readers take an address and size of 0 for a whole file."""
+    is_empty = (rows.nbytes == 0) & (rows.address == 0)
+    if not is_empty.any():
+        return rows
+    return replace(
+        rows,
+        place=rows.place[~is_empty],
+        address=rows.address[~is_empty],
+        nbytes=rows.nbytes[~is_empty],
+        source=rows.source if isinstance(rows.source, int) else rows.source[~is_empty],
+        inline={**rows.inline, **dict.fromkeys(rows.place[is_empty].tolist(), b"")},
+    )
+
+
+def _scatter(rows: Rows, column: Column) -> Column:
+    """Return a column with a value for each row of a file: 0 if there is no chunk."""
+    if len(column) == rows.count:
+        return column
+    made = np.zeros(rows.count, np.int64)
+    made[rows.place] = column
+    return made
+
+
+def _encode_paths(pyarrow: Any, rows: Rows, urls: Sequence[str]) -> Any:
+    if isinstance(rows.source, int):
+        used, numbers = np.array([rows.source] * (len(rows.place) > 0), np.intp), np.zeros(0, np.intp)
+    else:
+        used, numbers = np.unique(rows.source, return_inverse=True)
+    texts = [encode_basestring_ascii(urls[number]).encode() for number in used.tolist()]
+    lengths = np.array([*map(len, texts)], np.int64)
+    is_there = _are_there(rows.count, rows.place)
+    if len(texts) < 2:
+        all_lengths = np.where(is_there, lengths.sum(), 0)
+        storage = _texts(pyarrow, pyarrow.string(), all_lengths, b"".join(texts) * len(rows.place), is_there)
+    else:
+        which = np.zeros(rows.count, np.int64)
+        which[rows.place] = numbers
+        distinct = _texts(pyarrow, pyarrow.string(), lengths, b"".join(texts))
+        storage = distinct.take(_integers(pyarrow, which, is_there))
+    return pyarrow.ExtensionArray.from_storage(pyarrow.json_(), storage)
+
+
+def _encode_raw(pyarrow: Any, count: int, inline: Mapping[int, bytes]) -> Any:
+    place = np.array(sorted(inline), np.int64)
+    contents = [_guard(inline[row]) for row in place.tolist()]
+    lengths = np.zeros(count, np.int64)
+    lengths[place] = [*map(len, contents)]
+    return _texts(pyarrow, pyarrow.large_binary(), lengths, b"".join(contents), _are_there(count, place))
+
+
+def _guard(content: bytes) -> bytes:
+    return _BASE64 + b64encode(content) if content.startswith(_BASE64) else content
+
+
+def _are_there(count: int, place: Column) -> npt.NDArray[np.bool_]:
+    made = np.zeros(count, np.bool_)
+    made[place] = True
+    return made
+
+
+# Columns are built from their buffers. Given arrays or lists, pyarrow imports pandas, and some of its own functions:
+# that takes longer than writing a million rows.
+
+
+def _texts(
+    pyarrow: Any, kind: Any, lengths: Column, content: bytes, is_there: npt.NDArray[np.bool_] | None = None
+) -> Any:
+    """Return a column of texts or bytes, which are concatenated in `content`."""
+    ends = np.zeros(len(lengths) + 1, np.int64 if kind == pyarrow.large_binary() else np.int32)
+    np.cumsum(lengths, out=ends[1:])
+    buffers = [_bits(pyarrow, is_there), pyarrow.py_buffer(ends), pyarrow.py_buffer(content)]
+    return pyarrow.Array.from_buffers(kind, len(lengths), buffers)
+
+
+def _integers(pyarrow: Any, column: Column, is_there: npt.NDArray[np.bool_] | None = None) -> Any:
+    content = pyarrow.py_buffer(np.ascontiguousarray(column, np.int64))
+    return pyarrow.Array.from_buffers(pyarrow.int64(), len(column), [_bits(pyarrow, is_there), content])
+
+
+def _bits(pyarrow: Any, is_there: npt.NDArray[np.bool_] | None) -> Any:
+    return None if is_there is None else pyarrow.py_buffer(np.packbits(is_there, bitorder="little"))
+
+
+def decode_part(content: bytes, count: int, name: str) -> PartContent:
+    """Return the content of a file from any writer, as fsspec interprets it; at most `count` rows."""
+    pyarrow = _import_pyarrow()
+    try:
+        file = pyarrow.parquet.ParquetFile(BytesIO(content))
+        if file.metadata.num_rows > _MOST_ROWS:
+            raise MalformedFile(f"{name} has {file.metadata.num_rows} rows, which are more than h5zarr reads at a time")
+        token = (file.metadata.metadata or {}).get(_TOKEN)
+        table = file.read(columns=list(_COLUMNS), use_threads=False).slice(0, count)
+        paths, offsets, sizes, raws = (_one(table[column]) for column in _COLUMNS)
+        raws = raws.cast(pyarrow.large_binary())
+        is_inline = _numbers(pyarrow, raws.is_valid()) > 0
+        places = np.flatnonzero(is_inline)
+        inline = dict(
+            zip(places.tolist(), map(_unguard, raws.take(_integers(pyarrow, places)).to_pylist()), strict=True)
+        )
+        urls, numbers = _decode_paths(pyarrow, paths)
+        address, nbytes = (_numbers(pyarrow, column) for column in (offsets, sizes))
+    except (pyarrow.ArrowException, OSError, KeyError, ValueError) as error:
+        raise MalformedFile(f"{name} cannot be read as Parquet: {error}") from error
+    place = np.flatnonzero((numbers >= 0) & ~is_inline)
+    address, nbytes, source = address[place], nbytes[place], numbers[place].astype(np.int32)
+    if len(place) and (address.min() < 0 or nbytes.min() < 0 or (address > np.iinfo(np.int64).max - nbytes).any()):
+        raise MalformedFile(f"{name}: an address or a number of bytes is impossible in a file")
+    nbytes = np.where((address == 0) & (nbytes == 0), TO_THE_END, nbytes)
+    rows = Rows(count=len(numbers), place=place, address=address, nbytes=nbytes, source=source, inline=inline)
+    return PartContent(rows, urls, None if token is None else token.decode())
+
+
+def _one(column: Any) -> Any:
+    """Return a column as one array."""
+    found = column.combine_chunks()
+    if hasattr(found, "chunks"):  # the case if there are no rows
+        found = found.chunk(0)
+    return getattr(found, "storage", found)
+
+
+def _decode_paths(pyarrow: Any, paths: Any) -> tuple[tuple[str, ...], Column]:
+    """Return the distinct URLs, and the number of each row's URL; -1 for none."""
+    if not pyarrow.types.is_dictionary(paths.type):
+        paths = paths.dictionary_encode()
+    texts = [text.decode() if isinstance(text, bytes) else str(text) for text in paths.dictionary.to_pylist()]
+    urls = tuple(json.loads(text) if text.startswith('"') else text for text in texts)
+    return urls, np.where(_is_there(paths), _numbers(pyarrow, paths.indices), -1)
+
+
+def _numbers(pyarrow: Any, column: Any) -> Column:
+    """Return a column of numbers; missing values are arbitrary."""
+    found = column if column.type == pyarrow.int64() else column.cast(pyarrow.int64())
+    return np.frombuffer(found.buffers()[1] or b"", np.int64, len(found), found.offset * 8)
+
+
+def _is_there(column: Any) -> npt.NDArray[np.bool_]:
+    """Return which rows of a column have a value."""
+    bits = column.buffers()[0]
+    if bits is None:
+        return np.ones(len(column), np.bool_)
+    rows = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")
+    return rows[column.offset : column.offset + len(column)].astype(np.bool_)
+
+
+def _unguard(content: bytes | str) -> bytes:
+    content = content if isinstance(content, bytes) else content.encode()
+    return b64decode(content[len(_BASE64) :], validate=True) if content.startswith(_BASE64) else content
+
+
+def _import_pyarrow() -> Any:
+    try:
+        import pyarrow  # type: ignore[import-untyped, unused-ignore]
+        import pyarrow.parquet  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        raise NoParquet("a package to read and write Parquet is missing") from None
+    if not hasattr(pyarrow, "json_"):
+        raise NoParquet(f"pyarrow {pyarrow.__version__} is too old for references in Parquet")
+    return pyarrow

@@ -1,0 +1,74 @@
+"""Provenance: the sources of references and the version that wrote them, stored where readers ignore it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from h5zarr.errors import MalformedFile, Problem
+from h5zarr.io.location import Location
+from h5zarr.io.source import Identity
+from h5zarr.zarr_model.hierarchy import Json
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """The state of a file when it was read. `url` may contain secrets, which are removed on writing."""
+
+    url: str
+    identity: Identity
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """The version of h5zarr, the files it read, in the order of the hierarchy's URLs, and what it left out.
+
+    There is no time of writing: the same input gives the same output, byte for byte.
+    """
+
+    version: str
+    sources: tuple[SourceState, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def to_json(self) -> Json:
+        """Return the version, the identifying state of each source, and problems, if any."""
+        told = {"version": self.version, "sources": [_encode_source(source) for source in self.sources]}
+        return {**told, "problems": [asdict(problem) for problem in self.problems]} if self.problems else told
+
+    @classmethod
+    def from_json(cls, value: Json) -> Provenance:
+        """Return the provenance that `to_json` encoded, except for secrets. Raises MalformedFile for anything else."""
+        match value:
+            case {"version": str(version), "sources": list(sources)}:
+                problems = value.get("problems", [])
+                if isinstance(problems, list):
+                    return cls(version, tuple(map(_decode_source, sources)), tuple(map(_decode_problem, problems)))
+        raise MalformedFile("the provenance of the references does not have h5zarr's form")
+
+
+def _encode_source(source: SourceState) -> Json:
+    identity = source.identity
+    known = {
+        "nbytes": identity.nbytes,
+        "etag": identity.etag,
+        "mtime": identity.mtime,
+        "version": identity.version,
+    }
+    url = Location.parse(source.url).without_secrets()
+    return {"url": url, **{name: value for name, value in known.items() if value is not None}}
+
+
+def _decode_problem(value: Json) -> Problem:
+    match value:
+        case {"path": str(path), "kind": str(kind), "message": str(message), "remedy": str(remedy)}:
+            return Problem(path, kind, message, remedy)
+    raise MalformedFile("the recorded problems of the references do not have h5zarr's form")
+
+
+def _decode_source(value: Json) -> SourceState:
+    """Return a source. Fields of later versions are ignored."""
+    match value:
+        case {"url": str(url), "nbytes": int(nbytes)}:
+            told = {name: value.get(name) for name in ("etag", "mtime", "version")}
+            if all(one is None or isinstance(one, str) for one in told.values()):
+                return SourceState(url, Identity(nbytes=nbytes, **told))
+    raise MalformedFile("the record of a source file does not have h5zarr's form")

@@ -1,0 +1,140 @@
+"""The containers of h5zarr, one row each. All other code asks here instead of looking at names."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from h5zarr.containers.compression import peek
+from h5zarr.containers.container import Container, Output
+from h5zarr.containers.icechunk.icechunk_container import IcechunkContainer
+from h5zarr.containers.json.json_container import JsonContainer
+from h5zarr.containers.parquet.parquet_container import ParquetContainer
+from h5zarr.errors import OutputError, Unsupported
+from h5zarr.io.location import Location
+from h5zarr.io.protocols import PROTOCOL
+from h5zarr.io.source import Source
+from h5zarr.io.span import Span
+from h5zarr.limits import USUAL, Limits
+
+if TYPE_CHECKING:  # only needed to read references
+    from h5zarr.containers.references import References
+    from h5zarr.read.sources import Sources
+
+CONTAINERS: tuple[Container, ...] = (
+    IcechunkContainer(),
+    ParquetContainer(),
+    JsonContainer(),  # last: it accepts every name
+)
+_SNIFFED_NBYTES = 64
+_PEEKED_NBYTES = 1 << 18  # zstd yields nothing before its first block of 128 KiB is complete
+_REFERENCES_THEMSELVES = 'Give the path or URL of the references instead: "fo" in the storage options.'
+
+
+def container_for_output(location: str | os.PathLike[str]) -> Container:
+    """Return the container that the name of an output selects."""
+    text = os.fspath(location)
+    return next(container for container in CONTAINERS if container.recognise_output(text))
+
+
+def container_of(location: str | os.PathLike[str]) -> Container | None:
+    """Return the container at a location: by its name, as a local directory, or by the first bytes of a local file.
+
+    None if nothing is there, or something else. Makes no requests.
+    """
+    text = os.fspath(location)
+    if (found := _by_location(text)) is not None:
+        return found
+    path = Location.parse(text).path
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as file:
+            return _by_bytes(peek(file.read(_PEEKED_NBYTES), _SNIFFED_NBYTES))
+    except OSError:
+        return None
+
+
+def _by_location(location: str) -> Container | None:
+    return next((container for container in CONTAINERS if container.recognise_input(location)), None)
+
+
+def _by_bytes(head: bytes) -> Container | None:
+    return next((container for container in CONTAINERS if container.recognise_bytes(head)), None)
+
+
+def output_formats() -> dict[str, str]:
+    """Return the formats that `index` offers, and the suffix of each."""
+    return {name: suffix for container in reversed(CONTAINERS) for name, suffix in container.traits.formats.items()}
+
+
+def container_of_format(name: str) -> Container:
+    """Return the container with a format of this name."""
+    return next(container for container in CONTAINERS if name in container.traits.formats)
+
+
+def mark_location(container: Container, location: str) -> str:
+    """Return a path or URL prefixed with the mark of a container, if it has one."""
+    mark = container.traits.mark
+    if not mark:
+        return location
+    return f"{mark}{location if PROTOCOL.match(location) else 'file://' + os.path.abspath(location)}"
+
+
+def plain_location(location: str) -> str:
+    """Return a path or URL without the mark of a container: the URL that storage options are for."""
+    for container in CONTAINERS:
+        if (mark := container.traits.mark) and location.lower().startswith(mark):
+            return location[len(mark) :]
+    return location
+
+
+def check_form(output: Output, zarr_format: int) -> None:
+    """Raise OutputError if the container does not support the Zarr version, or commits."""
+    traits = container_for_output(output.location).traits
+    if zarr_format not in traits.zarr_formats:
+        versions = " or ".join(map(str, traits.zarr_formats))
+        what = f"{traits.title} holds Zarr version {versions}"
+        raise OutputError(output.shown, what, remedy=f"Choose zarr_format={traits.zarr_formats[-1]}.")
+    if output.commit is not None and not traits.has_commits:
+        what = "only an Icechunk repository has branches and messages"
+        raise OutputError(output.shown, what, remedy="Omit branch= and message=.")
+
+
+def check_output_before(output: Output, source: str, zarr_format: int) -> None:
+    """Raise OutputError for anything that is certain to fail, before anything is read from `source`."""
+    check_form(output, zarr_format)
+    container_for_output(output.location).check(output, source)
+
+
+def read_references(url: str, sources: Sources, at: str | None = None) -> tuple[References, Sources] | None:
+    """Return the references at `url`; None if only the first bytes of the file can tell whether it has any.
+
+    `sources` says how files are read, and is returned with the additions of the references. `at` is the branch, tag or
+    snapshot of a container that keeps versions.
+    """
+    if url.startswith("reference://"):
+        what = f"{Location.parse(url)}: h5zarr cannot read fsspec's view of references"
+        raise Unsupported(what, remedy=_REFERENCES_THEMSELVES)
+    container = _by_location(url)
+    if at is not None and (container is None or not container.traits.has_commits):
+        what = f"{Location.parse(url)}: only an Icechunk repository has branches, tags and snapshots"
+        raise Unsupported(what, remedy="Omit at=.")
+    return None if container is None else container.read(url, sources, at)
+
+
+def container_in(source: Source) -> Container | None:
+    """Return the container of an open file, by its first bytes; None if it is something else."""
+    (head,) = source.read_many([Span(0, min(_SNIFFED_NBYTES, source.nbytes))])
+    return _by_bytes(bytes(head))
+
+
+def decode_source(source: Source, url: str, limits: Limits = USUAL) -> References | None:
+    """Return the references in an open file; None if it is something else. `url` is the user's name for it."""
+    container = container_in(source)
+    if container is None:
+        return None
+    shown = str(Location.parse(url))
+    limits.check("references_nbytes", source.nbytes, f"{shown}: the references take {source.nbytes:,} bytes")
+    (content,) = source.read_many([Span(0, source.nbytes)])
+    return container.decode(bytes(content), shown, limits)

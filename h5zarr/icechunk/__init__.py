@@ -1,1 +1,0 @@
-"""Icechunk: a `Hierarchy` written into a versioned repository, as one snapshot."""

@@ -1,1 +1,0 @@
-"""What a file holds, told to a person (`text`) or to a machine (`json`)."""

@@ -1,0 +1,122 @@
+"""Open a reference file, or scan a file, as a hierarchy that can be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from warnings import warn
+
+from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.references import References
+from h5zarr.containers.registry import decode_source, plain_location, read_references
+from h5zarr.errors import MalformedFile, ProblemWarning, Unsupported
+from h5zarr.io.access import USUAL_ACCESS, Access
+from h5zarr.io.location import Location
+from h5zarr.io.source import Identity, Source, open_source
+from h5zarr.read.sources import Sources
+from h5zarr.zarr_model.hierarchy import Hierarchy
+from h5zarr.zarr_model.names import NAME_KIND, URL_KIND
+
+# Kinds of warnings about URLs and names in references. They matter when writing references, not when reading.
+_OF_REFERENCES = ("secret", URL_KIND, NAME_KIND)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Opened:
+    """A hierarchy and the files that contain its chunks.
+
+    `url` is what was opened, safe to show. `source` is the file that it is a view of.
+    """
+
+    url: str
+    source: str
+    hierarchy: Hierarchy = field(repr=False)  # URLs in foreign references may be signed
+    sources: Sources
+
+    def warn(self, stacklevel: int = 2, *, but: Collection[str] = ()) -> None:
+        """Issue a Python warning for everything that is left out or incomplete, `but` for some kinds."""
+        for problem in (*self.hierarchy.problems, *self.hierarchy.warnings):
+            if problem.kind not in _OF_REFERENCES and problem.kind not in but:
+                warn(f"{self.url}:{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
+
+    def close(self) -> None:
+        """Close files and connections."""
+        self.sources.close()
+
+
+def open_hierarchy(
+    url: str | os.PathLike[str], access: Access = USUAL_ACCESS, *, verify: bool = True, at: str | None = None
+) -> Opened:
+    """Open references (JSON, Parquet or Icechunk) or scan an HDF5 or netCDF file, at a path or URL.
+
+    `access` applies to the references and to the files they refer to. With `verify`, a file that differs from the
+    recorded one raises SourceChanged when its first chunk is read. `at` is the branch, tag or snapshot of an Icechunk
+    repository.
+    """
+    location = Location.parse(url)
+    sources = Sources(urls=(), access=access)
+    if (found := read_references(location.text, sources, at)) is not None:
+        return _open_references(location, *found, verify)
+    with open_source(location, access) as source:
+        if (references := decode_source(source, location.text, access.limits)) is not None:
+            return _open_references(location, references, sources, verify)
+        return _open_file(source, location, sources, verify)
+
+
+def _open_references(location: Location, references: References, sources: Sources, verify: bool) -> Opened:
+    shown = str(location)
+    # Relative paths in foreign references are resolved now, against the current directory, for good.
+    urls = tuple(_settled(one) for one in references.hierarchy.urls)
+    where = Location.parse(plain_location(location.text)).absolute()
+    source = urls[0] if urls else _recorded_source(references.provenance) or shown
+    expected = recorded_identities(urls, references.provenance) if verify else ()
+    return Opened(
+        url=shown,
+        source=Location.parse(source).for_references()[0],
+        hierarchy=references.hierarchy,
+        sources=replace(sources, urls=urls, expected=expected, references=where),
+    )
+
+
+def _recorded_source(provenance: Provenance | None) -> str | None:
+    return provenance.sources[0].url if provenance is not None and provenance.sources else None
+
+
+def _settled(url: str) -> str:
+    """Return the absolute path if `url` is a relative path, and `url` otherwise."""
+    location = Location.parse(url)
+    return url if not location.path or os.path.isabs(location.path) else location.absolute()
+
+
+def recorded_identities(urls: tuple[str, ...], provenance: Provenance | None) -> tuple[Identity | None, ...]:
+    """Return the recorded state of each file: its size, and more if it was read at the referenced URL."""
+    if provenance is None:
+        return (None,) * len(urls)
+    known: list[Identity | None] = []
+    for url, state in zip(urls, provenance.sources, strict=False):
+        known.append(state.identity if url == state.url else Identity(nbytes=state.identity.nbytes))
+    return tuple(known)
+
+
+def _open_file(source: Source, location: Location, sources: Sources, verify: bool) -> Opened:
+    """Scan a file. If all of it was read, keep it in memory."""
+    # Imported here: references are opened without loading the parsers.
+    from h5zarr.commands.translate.options import Options
+    from h5zarr.commands.translate.translate import translate_source
+
+    try:
+        translation = translate_source(source, location.text, Options(), sources.access)
+    except (MalformedFile, Unsupported) as error:
+        raise error.naming(source.url) from None
+    hierarchy = translation.hierarchy
+    # The URL as given: the one in references has lost signatures and caches. The path, if relative, becomes absolute.
+    own = location.for_references()[0]
+    given = own if location.path is not None else location.text
+    urls = tuple(given if one == own else one for one in hierarchy.urls)
+    expected = tuple(state.identity for state in translation.provenance.sources) if verify else ()
+    made = replace(sources, urls=urls, expected=expected)
+    held = source.held()
+    if held is not None and urls and urls[0] == given:
+        made.hold(0, held)
+    return Opened(url=str(location), source=own, hierarchy=hierarchy, sources=made)

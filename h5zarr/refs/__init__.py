@@ -1,1 +1,0 @@
-"""Containers: a `Hierarchy` written as references that Zarr readers open, one module for each form."""

@@ -1,1 +1,0 @@
-"""Verifying: what Zarr reads through references, compared with what other libraries read from the files themselves."""

@@ -1,0 +1,147 @@
+"""Waist 2: Zarr groups and arrays, and where the chunks are. Writers take it from here.
+
+The terms are those of Zarr version 3; `data_type`, `codecs`, `fill_value` and `attributes` are JSON already. What the
+file says and Zarr cannot express is the `record` of a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.errors import Problem, Unsupported
+from h5zarr.tree import NO_NOTES, AttributeNotes, StoredForm
+from h5zarr.zarr_model.grid import ChunkGrid, RegularGrid
+
+Json: TypeAlias = Any
+
+TO_THE_END = -1
+"""The size of a chunk that is a whole file of unknown size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Manifest:
+    """Where the chunks of an array are: one row for each that is referred to, in row-major order of the grid.
+
+    Chunk `index[i]` is `nbytes[i]` bytes at `address[i]` of the URL whose number is `source` (one for all rows, or one
+    for each). `inline` has the bytes of chunks that the references carry themselves. A chunk in neither reads as fill.
+
+    h5zarr itself always knows `nbytes`. References that others wrote may refer to a whole file: then `address` is 0 and
+    `nbytes` is `TO_THE_END`.
+    """
+
+    index: npt.NDArray[np.int64]
+    address: npt.NDArray[np.int64]
+    nbytes: npt.NDArray[np.int64]
+    source: int | npt.NDArray[np.int32] = 0
+    inline: Mapping[tuple[int, ...], bytes] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """The number of chunks that are referred to."""
+        return len(self.address)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ArrayNode:
+    grid: ChunkGrid
+    data_type: Json
+    codecs: tuple[Json, ...]
+    fill_value: Json
+    dimension_names: tuple[str, ...]
+    attributes: Mapping[str, Json]
+    manifest: Manifest
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.grid.shape
+
+    @property
+    def chunk_shape(self) -> tuple[int, ...]:
+        """The shape of each chunk. Raises Unsupported where chunks have different shapes."""
+        if not isinstance(self.grid, RegularGrid):
+            raise Unsupported("its chunks have different shapes")
+        return self.grid.chunk_shape
+
+
+AttributeType: TypeAlias = str | tuple[tuple[str, str], ...]
+"""The numpy name of a numeric type; for a record, the name and the type of each member."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFillValue:
+    """A `_FillValue` that the attributes cannot hold as it is. `type` is None for anything but numbers."""
+
+    value: Json
+    type: str | None
+
+
+USUAL_FORM = StoredForm()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariableRecord:
+    """What Zarr cannot express about a variable.
+
+    `types` has the types of attributes whose JSON form does not show them; `form` says how the file stores the values.
+    """
+
+    types: Mapping[str, AttributeType] = field(default_factory=dict)
+    fill_value: KeptFillValue | None = None
+    form: StoredForm = USUAL_FORM
+
+
+_USUAL_RECORD = VariableRecord()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRecord:
+    """What Zarr cannot express about a group and its variables.
+
+    `types` and `notes` are about the attributes of the group itself. `unlimited` names those of its own dimensions that
+    may grow. `is_classic` means that the format has neither chunks nor filters. `variables` has an entry for each
+    variable that differs from the usual: contiguous, of the type that the Zarr array has.
+    """
+
+    types: Mapping[str, AttributeType] = field(default_factory=dict)
+    notes: AttributeNotes = NO_NOTES
+    unlimited: tuple[str, ...] = ()
+    is_classic: bool = False
+    variables: Mapping[str, VariableRecord] = field(default_factory=dict)
+
+    def variable(self, name: str) -> VariableRecord:
+        """Return the record of a variable; that of a usual one if it has no entry."""
+        return self.variables.get(name, _USUAL_RECORD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class GroupNode:
+    """A group. `record` is None if nothing is known beyond the attributes, as in references that others wrote."""
+
+    attributes: Mapping[str, Json]
+    record: GroupRecord | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Hierarchy:
+    """Nodes by path, parents before children; the root is "/". Manifests mean `urls` by number.
+
+    `problems` name what is left out, `warnings` what is there but not all that it was.
+    """
+
+    nodes: Mapping[str, GroupNode | ArrayNode]
+    urls: tuple[str, ...]
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[Problem, ...] = ()
+
+    def record_of(self, path: str) -> VariableRecord | None:
+        """Return the record of the array at `path`; None if its group has none."""
+        parent, _, name = path.rpartition("/")
+        group = self.nodes.get(parent or "/")
+        if not isinstance(group, GroupNode) or group.record is None:
+            return None
+        return group.record.variable(name)

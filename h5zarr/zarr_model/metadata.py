@@ -1,0 +1,84 @@
+"""What both Zarr versions share: an array as metadata documents describe it, and a node as they encode it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from h5zarr.errors import MalformedFile, Problem
+from h5zarr.zarr_model.chunk_keys import KeyLayout
+from h5zarr.zarr_model.grid import RegularGrid
+from h5zarr.zarr_model.hierarchy import Json, Manifest
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedNode:
+    """Metadata documents by name, such as `zarr.json`, or `.zarray` and `.zattrs`; `manifest` is None for a group."""
+
+    documents: Mapping[str, Json]
+    manifest: Manifest | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ArrayMetadata:
+    """An array without its chunks. A dimension has None for a name where the metadata name none.
+
+    `is_unfilled` says that the metadata leave open what unwritten chunks read as, which only those of version 2 may:
+    `fill_value` is then what zarr takes. `convert`, where there is one, makes a chunk for `codecs` of one that was
+    written with others; it can only be done to chunks that are inline. `warnings` tell
+    what is there, but not all that it was.
+    """
+
+    grid: RegularGrid
+    data_type: Json
+    codecs: tuple[Json, ...]
+    fill_value: Json
+    dimension_names: tuple[str | None, ...]
+    attributes: Mapping[str, Json]
+    keys: KeyLayout
+    is_unfilled: bool = False
+    convert: Callable[[bytes], bytes] | None = None
+    warnings: tuple[Problem, ...] = ()
+
+
+def decode_names(value: Json, rank: int) -> tuple[str | None, ...]:
+    """Return the name of each dimension, None where it has none. The whole value may be null."""
+    if value is None:
+        return (None,) * rank
+    if not isinstance(value, list) or not all(name is None or isinstance(name, str) for name in value):
+        raise MalformedFile("the names of the dimensions are no list of names")
+    if len(value) != rank:
+        raise MalformedFile(f"the array has {rank} dimensions, but {len(value)} names for them")
+    return tuple(value)
+
+
+def decode_attributes(value: Json) -> dict[str, Json]:
+    """Return a node's attributes; none where there is nothing."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise MalformedFile("the attributes are not an object")
+    return value
+
+
+def name_dimensions(arrays: Mapping[str, ArrayMetadata]) -> dict[str, tuple[str, ...]]:
+    """Return the dimension names of each array, by its path, with made-up names for dimensions without one.
+
+    xarray opens no array whose dimensions lack names. A made-up name is that of the array with a number, such as
+    `temp_dim_0`. Underscores are appended while an array or dimension of the file has that name, so that two dimensions
+    share a name only if the file says so.
+    """
+    taken = {name for array in arrays.values() for name in array.dimension_names}
+    taken |= {path.rpartition("/")[2] for path in arrays}
+    named = {}
+    for path, array in arrays.items():
+        names = []
+        for axis, name in enumerate(array.dimension_names):
+            if name is None:
+                name = f"{path.rpartition('/')[2]}_dim_{axis}"
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+            names.append(name)
+        named[path] = tuple(names)
+    return named

@@ -1,0 +1,54 @@
+"""NZ-1.0, the netCDF-Zarr convention: its declaration, and what stands against it.
+
+https://github.com/zarr-conventions/nz. Where its text and its JSON schema differ, both are satisfied: the text wants
+`conventions` on the root group, the schema on every group; the schema wants every `data_type` to be a string.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from h5zarr.errors import Problem
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
+from h5zarr.zarr_model.nz import array_rules as nz_arrays
+from h5zarr.zarr_model.nz import declaration as nz_declaration
+from h5zarr.zarr_model.nz import naming as nz_naming
+from h5zarr.zarr_model.nz.declaration import DECLARATION, NZ
+from h5zarr.zarr_model.nz.nodes import nodes_of
+from h5zarr.zarr_model.nz.rule import Against
+
+NZ_RULES = (*nz_declaration.RULES, *nz_arrays.RULES, *nz_naming.RULES)
+NOT_VERSION_3 = "the metadata are of Zarr version 2, and the convention is defined for version 3"
+
+
+def declare_nz(hierarchy: Hierarchy, zarr_format: int = 3) -> tuple[Hierarchy, tuple[Problem, ...]]:
+    """Return `hierarchy` with NZ declared on every node, and a problem for each thing that breaks a rule of NZ.
+
+    Nothing is left out: values read as before, whether or not they are all that NZ asks for.
+    """
+    nodes = {path: replace(node, attributes=_declare(node)) for path, node in hierarchy.nodes.items()}
+    declared = replace(hierarchy, nodes=nodes)
+    against = [Against("/", NOT_VERSION_3, "Write version 3.")] if zarr_format != 3 else []
+    seen = nodes_of(declared)
+    against += [one for rule in NZ_RULES for one in rule.check(seen) if isinstance(one, Against)]
+    return declared, tuple(Problem(one.path, "nz", f"{one.what}, against {NZ}", one.remedy) for one in against)
+
+
+def _declare(node: GroupNode | ArrayNode) -> dict[str, Json]:
+    """Return a node's attributes with the declaration, behind what other conventions declared."""
+    attributes = dict(node.attributes)
+    if isinstance(node, GroupNode):
+        attributes["conventions"] = _conventions(attributes)
+    others = attributes.get("zarr_conventions")
+    kept = [each for each in others if each != DECLARATION] if isinstance(others, list) else []
+    attributes["zarr_conventions"] = [*kept, DECLARATION]
+    return attributes
+
+
+def _conventions(attributes: Mapping[str, Json]) -> str:
+    """Return NZ and what the group declares already, separated by blanks: the most general comes first."""
+    declared = attributes.get("conventions", attributes.get("Conventions"))
+    names = re.split(r"[,\s]+", declared.strip()) if isinstance(declared, str) else []
+    return " ".join([NZ, *(name for name in names if name and name.upper() != NZ)])

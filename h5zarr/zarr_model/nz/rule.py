@@ -1,0 +1,40 @@
+"""What a rule of NZ-1.0 is, and what comes of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from h5zarr.zarr_model.nz.nodes import NzNodes
+
+
+@dataclass(frozen=True, slots=True)
+class Against:
+    """Something that is against a rule: where, what, and what to do."""
+
+    path: str
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """Something that cannot be told from what there is: where, and why."""
+
+    path: str
+    why: str
+
+
+Verdict: TypeAlias = Against | Untold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NzRule:
+    """One rule: MUST, or SHOULD."""
+
+    name: str
+    is_must: bool
+    section: str
+    asks: str
+    check: Callable[[NzNodes], Iterator[Verdict]]

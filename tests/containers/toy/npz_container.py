@@ -1,0 +1,92 @@
+"""A toy container that follows the recipe "Add a container" in CONTRIBUTING.md: one .npz file of columns."""
+
+from __future__ import annotations
+
+import io
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from h5zarr.containers.chunk_runs import Run
+from h5zarr.containers.container import ABSENT, Fitted, Output, Owner, State, Traits
+from h5zarr.containers.output import check_output, look_at, open_output
+from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.references import Document, References, assemble, told_of
+from h5zarr.io.location import Location
+from h5zarr.io.ranges import open_ranges
+from h5zarr.limits import Limits
+from h5zarr.read.sources import Sources
+from h5zarr.zarr_model.chunk_keys import KeyLayout
+from h5zarr.zarr_model.hierarchy import Hierarchy
+
+_ZIP = b"PK\x03\x04"
+
+
+class NpzContainer:
+    """One .npz file: the metadata as JSON, and the index, addresses, sizes and sources of each array as columns."""
+
+    traits = Traits(name="npz", title="an .npz file", formats={"npz": ".npz"}, zarr_formats=(3,))
+
+    def recognise_output(self, location: str) -> bool:
+        return location.endswith(".npz")
+
+    def recognise_input(self, location: str) -> bool:
+        return "://" in location and location.endswith(".npz")
+
+    def recognise_bytes(self, head: bytes) -> bool:
+        return head.startswith(_ZIP)
+
+    def check(self, output: Output, source: str) -> None:
+        check_output(output.location, source)
+
+    def fit(self, hierarchy: Hierarchy) -> Hierarchy:
+        return hierarchy
+
+    def write(self, fitted: Fitted, provenance: Provenance, output: Output) -> None:
+        columns: dict[str, Any] = {}
+        entries: dict[str, Any] = {}
+        for path, node in fitted.nodes.items():
+            entries[f"{path}/zarr.json".lstrip("/")] = node.documents["zarr.json"]
+            if node.manifest is not None:
+                found = node.manifest
+                columns[f"index{path}"], columns[f"address{path}"] = found.index, found.address
+                columns[f"nbytes{path}"] = found.nbytes
+                columns[f"source{path}"] = np.broadcast_to(np.int32(found.source), len(found.address))
+                for index, content in found.inline.items():
+                    key = "/".join([path[1:], "c", *map(str, index)])
+                    entries[key] = "base64:" + b64encode(content).decode()
+        told = {"h5zarr": provenance.to_json(), "urls": fitted.hierarchy.urls, "entries": entries}
+        content = io.BytesIO()
+        np.savez(content, metadata=np.frombuffer(json.dumps(told).encode(), np.uint8), **columns)
+        with open_output(output.location, output.storage_options) as sink:
+            sink.write(content.getvalue())
+
+    def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
+        reader = open_ranges(location, sources.access)
+        sources.keep(reader)
+        return self.decode(reader.read_whole(), str(Location.parse(location)), sources.access.limits), sources
+
+    def decode(self, content: bytes, name: str, limits: Limits) -> References:
+        with told_of(name), np.load(io.BytesIO(content)) as columns:
+            told = json.loads(columns["metadata"].tobytes())
+            runs = [
+                Run(
+                    layout=KeyLayout(path, "c", "/", columns[f"index{path}"].shape[1]),
+                    index=columns[f"index{path}"],
+                    address=columns[f"address{path}"],
+                    nbytes=columns[f"nbytes{path}"],
+                    source=columns[f"source{path}"],
+                    urls=tuple(told["urls"]),
+                )
+                for path in (column.removeprefix("index") for column in columns.files if column.startswith("index"))
+            ]
+            some = tuple(run for run in runs if len(run.address))
+            provenance = Provenance.from_json(told["h5zarr"])
+            return assemble(Document(entries=told["entries"], runs=some, provenance=provenance))
+
+    def state(self, location: str, storage_options: Mapping[str, Any] | None = None) -> State:
+        found = look_at(location, storage_options, len(_ZIP))
+        return ABSENT if found is None else State(Owner.H5ZARR if found[0] == _ZIP else Owner.OTHERS, found[1])

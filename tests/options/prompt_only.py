@@ -1,0 +1,75 @@
+"""The effects of the options that only the prompt has: what is printed, and where lists of files come from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+import h5zarr
+from tests.options.bench import HAVE_OUTPUT, Bench
+from tests.options.files import make_file
+
+
+def _places(bench: Bench, command: str) -> list[Path]:
+    """Return the arguments of a command that succeeds."""
+    path, refs = make_file(bench.folder / "file.h5"), bench.folder / "refs.json"
+    if command in ("convert", "verify", "validate"):
+        h5zarr.translate(path, refs)
+        path = refs
+    if command == "status":
+        h5zarr.index([path], bench.index)
+        return [bench.index]
+    return [path, *([bench.index if command == "index" else bench.out] if command in HAVE_OUTPUT else [])]
+
+
+def report(bench: Bench, command: str) -> None:
+    """A report is written as JSON."""
+    place = bench.folder / "told.json"
+    assert bench.prompt(command, *_places(bench, command), is_told=False, report=place).code == 0
+    assert "seconds" in json.loads(place.read_text())
+
+
+def quiet(bench: Bench, command: str) -> None:
+    """Nothing is printed by a command that succeeds."""
+    places = _places(bench, command)
+    assert bench.prompt(command, *places, is_told=False).shown
+    ran = bench.prompt(command, *places, is_told=False, quiet=True)
+    assert (ran.code, ran.shown) == (0, "")
+
+
+def in_json(bench: Bench, command: str) -> None:
+    """What is printed is JSON."""
+    ran = bench.prompt(command, *_places(bench, command), is_told=False, json=True)
+    assert ran.code == 0
+    assert isinstance(json.loads(ran.shown), dict)
+
+
+def files_from(bench: Bench, command: str) -> None:
+    """The files of a list are read."""
+    paths = [make_file(bench.folder / name) for name in ("a.h5", "b.h5")]
+    (bench.folder / "list.txt").write_text("# two files\n" + "\n".join(map(str, paths)))
+    out = [bench.index] if command == "index" else []
+    told = bench.prompt(command, *out, files_from=bench.folder / "list.txt").told
+    assert (told["indexed"] if command == "index" else len(told["files"])) == 2
+
+
+def all_in_inspect(bench: Bench, command: str) -> None:
+    """A long value is shown in full."""
+    path = bench.folder / "file.h5"
+    with h5py.File(path, "w") as file:
+        file.attrs["history"] = "x" * 5000
+    shown = [bench.prompt(command, path, is_told=False, **chosen).shown for chosen in ({}, {"all": True})]
+    assert ["x" * 5000 in "".join(one.split()) for one in shown] == [False, True]
+
+
+def all_in_check(bench: Bench, command: str) -> None:
+    """The variables of each of several files are shown."""
+    paths = [bench.folder / name for name in ("a.h5", "b.h5")]
+    for path in paths:
+        with h5py.File(path, "w") as file:
+            file["values"] = np.arange(3)
+    shown = [bench.prompt(command, *paths, is_told=False, **chosen).shown for chosen in ({}, {"all": True})]
+    assert shown[1].count("values") >= shown[0].count("values") + 2

@@ -1,0 +1,101 @@
+"""Shows what the netCDF library says of files: a question comes in on a line, the name of a pickled answer goes out.
+
+It forks a process for each file, because the library does not survive every file, and starting takes a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import netCDF4
+import xarray as xr
+from xarray.backends import NetCDF4DataStore
+
+from tests.collections_of_files import SAMPLES
+from tests.truth.xarray_view import show_both
+
+MOST_GROUPS = 60
+SECONDS = 60
+
+
+def describe(what: str, path: str) -> dict[str, Any] | str:
+    """Return what the library shows of each group, by its path; or why it does not open the file."""
+    try:
+        with netCDF4.Dataset(path) as file:
+            return {"names": describe_names, "datasets": describe_datasets}[what](file)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def describe_datasets(file: Any) -> dict[str, Any]:
+    """Return what xarray shows of each group; of some, if there are many."""
+    groups = list(_walk(file))
+    some = groups[:: -(-len(groups) // MOST_GROUPS)]
+    return {one.path: show_both(partial(xr.open_dataset, NetCDF4DataStore(one))) for one in some}
+
+
+def describe_names(file: Any) -> dict[str, Any]:
+    return {
+        group.path: {
+            "dimensions": {name: [len(one), one.isunlimited()] for name, one in group.dimensions.items()},
+            "attributes": _attribute_names(group),
+            "variables": {name: _describe_variable(one) for name, one in group.variables.items()},
+        }
+        for group in _walk(file)
+    }
+
+
+def _describe_variable(variable: Any) -> dict[str, Any]:
+    return {
+        "dimensions": list(variable.dimensions),
+        "shape": [int(extent) for extent in variable.shape],
+        "attributes": _attribute_names(variable),
+    }
+
+
+def _attribute_names(owner: Any) -> list[str] | None:
+    """Return the names of attributes; None where the library cannot list them: one broken name hides all."""
+    try:
+        return list(owner.ncattrs())
+    except Exception:
+        return None
+
+
+def _walk(group: Any) -> Iterator[Any]:
+    yield group
+    for child in group.groups.values():
+        yield from _walk(child)
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    for name in ("ocean.nc", "sizes_4_4_latest.h5"):  # imports everything once, before the forks
+        describe("datasets", str(SAMPLES / name))
+    for line in sys.stdin:
+        what, path, answer = json.loads(line)
+        if (child := os.fork()) == 0:
+            signal.alarm(SECONDS)
+            os.chdir(os.path.dirname(path))
+            _dump(describe(what, path), answer)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if status:
+            _dump("the library crashed or did not end", answer)
+        print(answer, flush=True)
+
+
+def _dump(shown: dict[str, Any] | str, answer: str) -> None:
+    with open(answer, "wb") as file:
+        pickle.dump(shown, file)
+
+
+if __name__ == "__main__":
+    main()
