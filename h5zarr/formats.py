@@ -58,14 +58,14 @@ def scan_source(source: Source, limits: Limits = USUAL) -> H5File:
     """Return all metadata of an open HDF5 source. The source's log then records the requests."""
     with paused_collector():
         step = read_file(source.url, source.nbytes, limits)
-        return run(step, bounded(source.read_many, limits), source.far)
+        return run(step, bounded(source.read_many, limits), source.planner)
 
 
 def scan_any(source: Source, limits: Limits = USUAL) -> H5File | ClassicFile:
     """Return all metadata of an open source in any supported format."""
     with paused_collector():
         step = read_any(source.url, source.nbytes, limits)
-        return run(step, bounded(source.read_many, limits), source.far)
+        return run(step, bounded(source.read_many, limits), source.planner)
 
 
 def read_any(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File | ClassicFile]:

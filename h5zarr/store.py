@@ -146,7 +146,7 @@ class HierarchyStore(Store):
         begin, end = _bounds(span.nbytes, byte_range)
         wanted = Span(span.address + begin, end - begin)
         reader = self._opened.sources.reader(source)
-        return read_one(reader, wanted) if reader.is_near else await self._gather().get(source, wanted)
+        return read_one(reader, wanted) if reader.is_fast else await self._gather().get(source, wanted)
 
     def _locate(self, key: str) -> tuple[int, Span] | bytes | None:
         """Return the location of a chunk, or its bytes if they are inlined; None if there is no such chunk."""

@@ -40,7 +40,7 @@ class Access:
         *,
         anon: bool = False,
     ) -> Self:
-        """Return the value for the options of a public function. Raises TypeError or ValueError for wrong ones."""
+        """Return the value for the options of a public function. Raises TypeError or ValueError for invalid options."""
         for name, value in (("storage_options", storage_options), ("network", network)):
             if not isinstance(value, Mapping | None):
                 raise TypeError(f"{name} must be a dict, not {type(value).__name__}")
@@ -57,10 +57,10 @@ class Access:
         )
 
     def options_for(self, place: str | Location) -> Mapping[str, Any]:
-        """Return the storage options for one file: all of them, or those under its protocol.
+        """Return the storage options for one file: all of them, or those for its protocol.
 
-        Options are by protocol if every value is a mapping and every name is one of fsspec's protocols. A chain of URLs
-        keeps them by protocol, as fsspec expects, but only those of its own links.
+        Options are grouped by protocol if every value is a mapping and every key is an fsspec protocol. For a chain of
+        URLs they stay grouped, as fsspec expects, but only the protocols of its own links are kept.
         """
         links = place.links if isinstance(place, Location) else split_chain(place)
         options = self._stated_for(links)

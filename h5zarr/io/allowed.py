@@ -1,6 +1,6 @@
-"""Which files an input may make this machine read: those that the user allows, and those that can be no surprise.
+"""Decide which other files an input may make h5zarr read: allowed places, and files that cannot be a surprise.
 
-A place is a directory, as a path or a URL, and stands for everything below it: "/data", "s3://bucket/raw/", "sftp://".
+A place is a directory, as a path or a URL, with everything below it: "/data", "s3://bucket/raw/", "sftp://".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DOTS = re.compile(r"(?:^|[/\\])(?:\.|%2e){2}(?:$|[/\\?#]|%2f|%5c)", re.IGNORECA
 
 
 class NotAllowed(SourceRefused):
-    """An input names a file that it has no business with."""
+    """An input names a file that it may not make h5zarr read."""
 
     kind = "not allowed"
     remedy = "If you trust where the input comes from, allow the place: allow=[PLACE]."
@@ -42,7 +42,7 @@ def is_allowed(url: str, places: Sequence[str]) -> bool:
 
 
 def is_below(url: str, place: str) -> bool:
-    """Return whether the file at `url` is in the directory `place`, or below it; of a chain, the file that is read."""
+    """Return whether the file at `url` is in the directory `place`, or below it. The last link of a chain counts."""
     *wrappers, link = split_chain(url)
     if any(not rules_of(one.partition("://")[0].lower()).is_wrapper for one in wrappers):
         return False
@@ -64,17 +64,17 @@ def _is_path_below(path: str, directory: str) -> bool:
 
 
 def check_referred(url: str, references: str, places: Sequence[str]) -> None:
-    """Raise NotAllowed where the references at `references` must not name the file at `url`.
+    """Raise NotAllowed if the references at `references` must not name the file at `url`.
 
-    References on this machine may name any local file, those from elsewhere none. Both may name what is on the web or
-    in a bucket; another protocol has to be that of the references themselves. All but `places`, which are allowed.
+    Local references may name any local file; remote references may not. Both may name files on the web and in buckets.
+    Any other protocol is accepted only if the references were read with it. Files in `places` are always allowed.
     """
     if is_allowed(url, places):
         return
     links = split_chain(url)
     shown = display_url(url)
-    is_near = find_local_path(references) is not None
-    own = {"file"} if is_near else {link.partition("://")[0].lower() for link in split_chain(references)}
+    is_local = find_local_path(references) is not None
+    own = {"file"} if is_local else {link.partition("://")[0].lower() for link in split_chain(references)}
     for number, link in enumerate(links):
         is_last = number == len(links) - 1
         protocol = link.lower() if not is_last and "://" not in link else protocol_of(link)
@@ -83,9 +83,9 @@ def check_referred(url: str, references: str, places: Sequence[str]) -> None:
         if not is_last and rules_of(protocol).is_wrapper:
             continue
         if rules_of(protocol).is_local:
-            if not is_near and protocol not in own:
-                raise NotAllowed(f"{shown}: references from elsewhere name a file on this machine")
+            if not is_local and protocol not in own:
+                raise NotAllowed(f"{shown}: remote references name a file on this machine")
         elif not rules_of(protocol).is_usual and protocol not in own:
-            raise NotAllowed(f"{shown}: references name a file by the protocol {protocol!r}, which is unusual")
-        if not is_near and _DOTS.search(split_query(link)[0]):
-            raise NotAllowed(f"{shown}: references from elsewhere name a file by a path that leads upwards")
+            raise NotAllowed(f"{shown}: references name a file with the unusual protocol {protocol!r}")
+        if not is_local and _DOTS.search(split_query(link)[0]):
+            raise NotAllowed(f"{shown}: remote references name a file by a path that contains '..'")

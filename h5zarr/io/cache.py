@@ -9,16 +9,16 @@ from h5zarr.io.plan import Ranges
 
 
 class BlockCache:
-    """Disjoint blocks of one source, sorted by address; those least recently used are dropped first.
+    """Disjoint blocks of one source, sorted by address. The least recently used are dropped first.
 
-    A block is what one request brought. Its size varies, so blocks are columns that a round searches all at once.
+    A block has the bytes of one request, so sizes vary. Addresses are columns, so a round searches all blocks at once.
     """
 
     def __init__(self) -> None:
         self.clear()
 
     def clear(self) -> None:
-        """Hold nothing."""
+        """Drop all blocks."""
         self.ranges: Ranges = np.empty((0, 2), dtype=np.int64)
         self._buffers: list[memoryview] = []
         self._used: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -26,17 +26,17 @@ class BlockCache:
 
     @property
     def nbytes(self) -> int:
-        """How many bytes are held."""
+        """Number of cached bytes."""
         return sum(buffer.nbytes for buffer in self._buffers)
 
     def only(self, nbytes: int) -> memoryview | None:
-        """Return the first `nbytes` of the source where they are its only block; else None."""
+        """Return the first `nbytes` bytes of the source if they are the only block, else None."""
         if len(self._buffers) != 1 or self._buffers[0].nbytes != nbytes or self.ranges[0, 0]:
             return None
         return self._buffers[0]
 
     def add(self, ranges: Ranges, buffers: list[bytes]) -> None:
-        """Hold `buffers`, which are the bytes of `ranges`. None of them is held yet."""
+        """Add `buffers`, the bytes of `ranges`. None of these bytes may be cached yet."""
         every = self._buffers + [memoryview(buffer) for buffer in buffers]
         joined = np.concatenate((self.ranges, ranges))
         order = np.argsort(joined[:, 0], kind="stable")
@@ -45,8 +45,8 @@ class BlockCache:
         self._buffers = [every[number] for number in order.tolist()]
 
     def holds(self, wanted: Ranges) -> npt.NDArray[np.bool_]:
-        """Return for each range whether every byte of it is held; of an empty one, it is."""
-        # How many bytes are held before each end: blocks are disjoint, so a range is whole if nothing is missing there.
+        """Return for each range whether all of its bytes are cached; True for empty ranges."""
+        # Count the cached bytes before both ends. Blocks are disjoint, so the difference is the count in the range.
         sizes = self.ranges[:, 1] - self.ranges[:, 0]
         before = np.concatenate(([0], np.cumsum(sizes)))
 
@@ -65,9 +65,9 @@ class BlockCache:
         return is_held
 
     def take(self, wanted: Ranges) -> list[memoryview]:
-        """Return one buffer for each range of `wanted`, in its order. Every byte of them is held.
+        """Return one buffer for each range of `wanted`, in the same order. All of their bytes must be cached.
 
-        A range inside one block is a view of it; a range across blocks is copied, once.
+        A range inside one block is a view of it; a range across blocks is copied once.
         """
         self._round += 1
         firsts = np.searchsorted(self.ranges[:, 0], wanted[:, 0], side="right") - 1
@@ -87,7 +87,7 @@ class BlockCache:
         return views
 
     def trim(self, limit: int) -> None:
-        """Drop the blocks that were not used for longest, until at most `limit` bytes are held."""
+        """Drop the least recently used blocks until at most `limit` bytes are cached."""
         recent_first = np.argsort(-self._used, kind="stable")
         sizes = self.ranges[:, 1] - self.ranges[:, 0]
         if int(sizes.sum()) <= limit:

@@ -1,6 +1,7 @@
-"""Many spans of one size, as a column of addresses, and what a memory-mapped file answers to them.
+"""Many spans of one size as a column of addresses, and their bytes in a memory-mapped file.
 
-A tree may have tens of thousands of nodes in one level. A Python object for each costs more than to copy its bytes.
+A tree may have tens of thousands of nodes in one level. Making a Python object for each takes longer than copying its
+bytes.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from typing import TYPE_CHECKING, overload
 
 from h5zarr.io.span import Span
 
-if TYPE_CHECKING:  # a column comes from somebody who has numpy; to open a file does not take it
+if TYPE_CHECKING:  # opening a local file must not import numpy; code that makes columns has imported it
     import numpy as np
     import numpy.typing as npt
 
 _MOST_MAPPED = 1 << 28
-_AROUND = 1 << 16  # so many bytes the system maps around one that is read
+_AROUND = 1 << 16  # the system maps this many bytes around each byte that is read
 
 
 class SpanColumn(Sequence[Span]):
     """Spans of `nbytes` bytes each.
 
-    Whoever iterates over it gets spans: a source that is far away, or a round that has requests of others, too.
+    Iteration yields `Span`s, for remote sources and for rounds that merge the requests of several steps.
     """
 
     __slots__ = ("addresses", "nbytes")
@@ -37,10 +38,10 @@ class SpanColumn(Sequence[Span]):
 
     def __iter__(self) -> Iterator[Span]:
         pairs = zip(self.addresses.tolist(), repeat(self.nbytes))
-        return map(tuple.__new__, repeat(Span), pairs)  # what the named tuple's own __new__ does
+        return map(tuple.__new__, repeat(Span), pairs)  # what Span.__new__ does, but in C
 
     def outermost(self) -> list[Span]:
-        """Return the first and the last span of the file: where they are inside it, all are."""
+        """Return the spans with the lowest and the highest address. If both are inside the file, all are."""
         return [self[int(self.addresses.argmin())], self[int(self.addresses.argmax())]] if len(self) else []
 
     @overload
@@ -54,7 +55,7 @@ class SpanColumn(Sequence[Span]):
 
 
 class BlockColumn(Sequence[memoryview]):
-    """The bytes of a column's spans, which lie inside `file`. Nothing is copied, nor a view made before it is used."""
+    """The bytes of a column's spans, which are inside `file`. Nothing is copied; views are made when they are used."""
 
     __slots__ = ("file", "spans")
 
@@ -76,26 +77,26 @@ class BlockColumn(Sequence[memoryview]):
         return self.file[span.address : span.end]
 
     def pieces(self, step: int) -> Iterator[tuple[int, BlockColumn]]:
-        """Yield the number of the first block and `step` blocks at a time, which are to be copied before the next.
+        """Yield `step` blocks at a time, with the number of the first one. Copy them before taking the next.
 
-        Pages of the file that were read count as memory of this process, until the system is told to take them back.
+        Pages that were read count as memory of this process until they are released.
         """
         mapped = 0
         for first in range(0, len(self), step):
             piece = self[first : first + step]
             mapped += piece._reach()
             if mapped > _MOST_MAPPED:
-                self._let_go()
+                self._release_pages()
                 mapped = piece._reach()
             yield first, piece
 
     def _reach(self) -> int:
-        """Return how much of the file the system maps when all blocks are read, at most."""
+        """Return the most bytes that the system maps while all blocks are read."""
         addresses, nbytes = self.spans.addresses, self.spans.nbytes
         return min(len(self) * (_AROUND + nbytes), int(addresses.max() - addresses.min()) + _AROUND + nbytes)
 
-    def _let_go(self) -> None:
-        """Have the system take back the pages. Views of them stay: it reads a page again when somebody looks at it."""
+    def _release_pages(self) -> None:
+        """Release the mapped pages. Views stay valid: the system reads a page again when it is used."""
         file = self.file.obj
         if isinstance(file, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             file.madvise(mmap.MADV_DONTNEED)

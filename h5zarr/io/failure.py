@@ -1,8 +1,8 @@
-"""What failed, in words that are safe to show.
+"""Describe failures in words that are safe to show.
 
-The text of somebody else's exception may quote a signed URL or a key, so none of it is passed on: an exception is
-told by its kind, its HTTP status, its errno, or a code that stands in a table here. For the same reason our errors are
-not raised while others are handled, which they would carry along.
+The text of another package's exception may quote a signed URL or a key, so h5zarr never passes it on. It describes an
+exception by its class, its HTTP status, its errno, or an error code from a table in this module. For the same reason,
+errors are raised outside `except` blocks: otherwise they would carry the original exception along.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class ShortBody(Exception):
-    """An answer ended before it was complete."""
+    """A response ended before it was complete."""
 
     def __init__(self, found: int, wanted: int) -> None:
         self.found, self.wanted = found, wanted
@@ -55,7 +55,7 @@ class ShortBody(Exception):
 
 
 class WrongRange(Exception):
-    """An answer is of another range than was asked for."""
+    """A response has another range than the requested one."""
 
     def __init__(self, found: int, wanted: int) -> None:
         self.found, self.wanted = found, wanted
@@ -63,7 +63,7 @@ class WrongRange(Exception):
 
 
 class RangesIgnored(Exception):
-    """A server sends a whole file, of so many bytes, instead of a range."""
+    """A server sends a whole file of `nbytes` bytes instead of a range."""
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
@@ -100,7 +100,7 @@ NO_SIZE = Failure(
 
 
 def ignores_ranges(nbytes: int) -> Failure:
-    """Return what it means that a server sends a whole file of `nbytes`."""
+    """Return the failure of a server that sends a whole file of `nbytes` bytes."""
     return Failure(
         f"the server ignores byte ranges and sends the whole file of {format_nbytes(nbytes)}",
         "Copy the file, or put simplecache:: in front of the URL.",
@@ -108,7 +108,7 @@ def ignores_ranges(nbytes: int) -> Failure:
 
 
 class FetchError(Exception):
-    """One range of a round could not be fetched; why is `error`. Never leaves this room."""
+    """One range of a round could not be fetched, because of `error`. Never leaves `io`."""
 
     def __init__(self, span: Span, error: Exception) -> None:
         self.span = span
@@ -117,7 +117,7 @@ class FetchError(Exception):
 
 
 def source_error(url: str, failure: Failure, span: Span | None = None) -> SourceError:
-    """Return the error that names `url`, which must be safe to show, the bytes, what happened and the remedy."""
+    """Return an error that names the URL, the bytes, what happened and the remedy. `url` must be safe to show."""
     where = "" if span is None else f" bytes {span.address}-{max(span.address, span.end - 1)}:"
     rules = grammar_of(url.rpartition("::")[2])
     kind = SourceGone if failure in (GONE, NO_BUCKET) else SourceError
@@ -130,7 +130,7 @@ def source_error(url: str, failure: Failure, span: Span | None = None) -> Source
 
 
 def or_source_error(url: str, timeout_seconds: float, act: Callable[[], T]) -> T:
-    """Return what `act` returns. What it raises becomes the error that names `url`, which must be safe to show."""
+    """Return the result of `act`. Exceptions become errors that name `url`, which must be safe to show."""
     try:
         return act()
     except H5ZarrError:
@@ -143,30 +143,30 @@ def or_source_error(url: str, timeout_seconds: float, act: Callable[[], T]) -> T
 
 
 def may_pass(error: BaseException) -> bool:
-    """Return whether the same request may well succeed when made again."""
+    """Return whether the failure may be temporary, so that a retry may succeed."""
     names = {kind.__name__ for kind in type(error).__mro__}
     passing = isinstance(error, ConnectionError | TimeoutError | ShortBody | WrongRange)
     return passing or not names.isdisjoint(_PASSING_NAMES) or find_status(error) in PASSING_STATUSES
 
 
 def was_repeated(error: BaseException) -> bool:
-    """Return whether botocore has made the request several times already: once more by us would be as often again."""
+    """Return whether botocore has already retried. A retry here would repeat all of its attempts."""
     return bool(_find_response(error).get("ResponseMetadata", {}).get("RetryAttempts"))
 
 
 def is_final(error: BaseException) -> bool:
-    """Return whether the server has refused access, or has no such file: it would say so again."""
+    """Return whether the server has refused access or has no such file, so that a retry would fail, too."""
     return isinstance(error, FileNotFoundError | PermissionError) or find_status(error) in (401, 403, 404, 410)
 
 
 def is_condition_broken(error: BaseException) -> bool:
-    """Return whether the server refused because the file is not in the state that was asked for. RFC 9110, 15.5.13."""
+    """Return whether the server refused because the file is not in the requested state. RFC 9110, 15.5.13."""
     return find_status(error) == 412
 
 
 def find_status(error: BaseException) -> int | None:
-    """Return the HTTP status that `error` carries, in the manner of aiohttp, gcsfs, botocore or azure.core, or None."""
-    for name in ("status", "code", "status_code"):  # in this order: aiohttp warns of those who want a code
+    """Return the HTTP status of an exception of aiohttp, gcsfs, botocore or azure.core, or None."""
+    for name in ("status", "code", "status_code"):  # in this order: `code` of aiohttp is deprecated and warns
         status = getattr(error, name, None)
         if isinstance(status, int) and 100 <= status < 600:
             return status
@@ -175,13 +175,13 @@ def find_status(error: BaseException) -> int | None:
 
 
 def _find_code(error: BaseException) -> str:
-    """Return the code with which S3 or Azure says what is wrong; empty where there is none."""
+    """Return the error code of S3 or Azure, or an empty string."""
     code = _find_response(error).get("Error", {}).get("Code", getattr(error, "error_code", None))
     return str(getattr(code, "value", code)) if isinstance(code, str) else ""
 
 
 def _find_response(error: BaseException) -> dict[str, Any]:
-    """Return what botocore tells of an answer, also behind an error that s3fs made of it; empty where there is none."""
+    """Return botocore's description of the response, also if s3fs has wrapped the error; may be empty."""
     for one in (error, error.__cause__):
         response = getattr(one, "response", None)
         if isinstance(response, dict):
@@ -190,9 +190,9 @@ def _find_response(error: BaseException) -> dict[str, Any]:
 
 
 def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
-    """Return what `error`, raised by fsspec, by obstore or below them, means."""
+    """Return the meaning of an exception of fsspec, obstore or the packages below them."""
     if type(error) is FileNotFoundError and error.__cause__ is not None:
-        # fsspec's HTTP file system reports whatever goes wrong with the first question as "not found".
+        # fsspec's HTTP file system reports any failure of its first request as "not found".
         return describe_failure(error.__cause__, timeout_seconds)
     status, code = find_status(error), _find_code(error)
     if code in ("NoSuchBucket", "ContainerNotFound"):
@@ -226,7 +226,7 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
         )
     if status in (400, 414):
         return Failure(f"the server answered HTTP {status}", "Check the URL: it is too long, or not understood.")
-    if status == 412:  # and the condition is none of ours
+    if status == 412:  # the condition is not from h5zarr
         return Failure("the server answered HTTP 412", "Check the conditions in the storage options, such as If-Match.")
     if status is not None:
         return Failure(f"the server answered HTTP {status}", "Try again later, or with less concurrency.")
@@ -234,7 +234,7 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
 
 
 def _describe_local_failure(error: BaseException) -> Failure:
-    """Return what `error` means, which no server had a part in."""
+    """Return the meaning of an exception that did not come from a server."""
     name = type(error).__name__
     if isinstance(error, ImportError):
         return Failure(f"a package for this protocol is missing: {error}", "Install the package, then try again.")

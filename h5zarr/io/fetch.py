@@ -1,4 +1,4 @@
-"""Fetching the ranges of one round through fsspec: at the same time where it can, else one after the other."""
+"""Fetch the ranges of one round through fsspec: in parallel if the file system is asynchronous, else one by one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
-from h5zarr.io.answers import Answer, Condition, ask_range
 from h5zarr.io.failure import FetchError, ShortBody, is_condition_broken, may_pass, was_repeated
 from h5zarr.io.log import RequestLog
 from h5zarr.io.network import NetworkPolicy
+from h5zarr.io.responses import Condition, Response, request_range
 from h5zarr.io.sharing import sharing
 from h5zarr.io.span import Span
 
@@ -23,13 +23,13 @@ Result = TypeVar("Result")
 
 
 class Watch(NamedTuple):
-    """How it is seen to that all answers are of one state of a file.
+    """How to make sure that all responses come from one state of a file.
 
-    `look` looks at an answer, and raises SourceChanged if it is of another state. Requests carry `condition`; where it
-    is broken, `changed` makes the error of what is no longer so.
+    `check` raises SourceChanged if a response comes from another state. Requests carry `condition`. If the server says
+    that it no longer holds, `changed` makes the error.
     """
 
-    look: Callable[[Answer], None]
+    check: Callable[[Response], None]
     condition: Condition
     changed: Callable[[str], SourceChanged]
 
@@ -37,23 +37,23 @@ class Watch(NamedTuple):
 def fetch_at_once(
     filesystem: Any, path: str, spans: list[Span], network: NetworkPolicy, log: RequestLog, watch: Watch
 ) -> list[bytes]:
-    """Return the body of the answer for each span, at most `network.scan_concurrency` of them under way at a time.
+    """Return the response body for each span, with at most `network.scan_concurrency` requests in flight.
 
-    `filesystem` is an asynchronous one of fsspec. A body may be longer than its span, never shorter.
+    `filesystem` is an asynchronous fsspec file system. A body may be longer than its span, never shorter.
     """
     bodies: list[bytes] = sync(filesystem.loop, _gather, filesystem, path, spans, network, log, watch)
     return bodies
 
 
 def fetch_in_turn(filesystem: Any, path: str, spans: list[Span], log: RequestLog) -> list[bytes]:
-    """Return the body of the answer for each span, which are sorted. It may be shorter than the span."""
+    """Return the body for each span. Spans are sorted. A body may be shorter than its span."""
     return list(fetch_one_by_one(filesystem, path, spans, log))
 
 
 def fetch_one_by_one(filesystem: Any, path: str, spans: list[Span], log: RequestLog) -> Iterator[bytes]:
-    """Yield the body of the answer for each span, which are sorted, through one file object.
+    """Yield the body for each span, read through one file object. Spans are sorted.
 
-    One object, since the members of an archive are decompressed from their beginning whenever they are opened.
+    One object, because opening a member of an archive means decompressing it from its start.
     """
     span = spans[0]
     try:
@@ -71,9 +71,9 @@ def fetch_one_by_one(filesystem: Any, path: str, spans: list[Span], log: Request
 async def _gather(
     filesystem: Any, path: str, spans: list[Span], network: NetworkPolicy, log: RequestLog, watch: Watch
 ) -> list[bytes]:
-    """Return the bodies for `spans`. The first failure ends the round: the requests under way are cancelled."""
+    """Return the bodies for `spans`. The first failure ends the round and cancels the requests in flight."""
     bodies = [b""] * len(spans)
-    # The workers share one iterator, so that each takes the next span as soon as it is free.
+    # The workers share one iterator, so each takes the next span as soon as it is free.
     remaining = iter(enumerate(spans))
 
     async def work() -> None:
@@ -91,7 +91,7 @@ async def _gather(
 
 
 class Patience(Protocol):
-    """What a network policy says of requests that fail."""
+    """The part of a network policy that concerns failing requests."""
 
     @property
     def attempts(self) -> int: ...
@@ -100,17 +100,17 @@ class Patience(Protocol):
 
 
 async def fetch(filesystem: Any, path: str, span: Span, network: Patience, log: RequestLog, watch: Watch) -> bytes:
-    """Return the body for `span`, asking again after failures that may pass. It is not shorter than the span."""
+    """Return the body for `span`, with retries after temporary failures. It is not shorter than the span."""
 
     async def ask() -> bytes:
-        # To wait for others is no failure of the server's, so the time runs from here on.
+        # Waiting for other requests does not count towards the timeout.
         async with sharing().requests(), asyncio.timeout(network.timeout_seconds):
-            answer = await ask_range(filesystem, path, span, watch.condition.options)
-        log.nbytes += len(answer.body)
-        watch.look(answer)
-        if len(answer.body) < span.nbytes:
-            raise ShortBody(len(answer.body), span.nbytes)
-        return answer.body
+            response = await request_range(filesystem, path, span, watch.condition.options)
+        log.nbytes += len(response.body)
+        watch.check(response)
+        if len(response.body) < span.nbytes:
+            raise ShortBody(len(response.body), span.nbytes)
+        return response.body
 
     try:
         return await retry(ask, network, log)
@@ -123,7 +123,7 @@ async def fetch(filesystem: Any, path: str, span: Span, network: Patience, log: 
 
 
 async def retry(ask: Callable[[], Awaitable[Result]], network: Patience, log: RequestLog) -> Result:
-    """Return what `ask` returns, asking again after failures that may pass, with growing pauses."""
+    """Return the result of `ask`, with retries after temporary failures and growing pauses between them."""
     for attempt in range(1, network.attempts):
         log.requests += 1
         try:
@@ -137,7 +137,7 @@ async def retry(ask: Callable[[], Awaitable[Result]], network: Patience, log: Re
 
 
 def fetch_whole(filesystem: Any, path: str, network: Patience, log: RequestLog) -> bytes:
-    """Return the content of a file, asking again after failures that may pass. Raises whatever the last one was."""
+    """Return the content of a file, with retries after temporary failures. Raises the last failure."""
     if not filesystem.async_impl:
         with filesystem.open(path, "rb") as file:
             log.requests += 1

@@ -1,4 +1,4 @@
-"""Files that somebody else has opened, and that can be sought in and read."""
+"""Sources for binary files that the caller has opened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from h5zarr.io.span import Span
 
 
 class FileObject(Protocol):
-    """What is asked of an open file."""
+    """The methods that h5zarr uses of an open file."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int: ...
 
@@ -23,7 +23,7 @@ class FileObject(Protocol):
 
 
 class FileObjectSource(PlannedSource):
-    """An open binary file, which stays open; `url` is how others call it."""
+    """An open binary file. It stays open. `url` is the name of the file in references and messages."""
 
     def __init__(self, file: FileObject, *, url: str, network: NetworkPolicy = USUAL_NETWORK) -> None:
         super().__init__(str(Location.parse(url)), network)
@@ -36,13 +36,13 @@ class FileObjectSource(PlannedSource):
             self._file.seek(0, 2)
             return self._file.tell()
         except ValueError as error:
-            raise _told(error) from None
+            raise _as_source_failure(error) from None
 
     def _request(self, spans: list[Span]) -> list[bytes]:
         return [self._read(span) for span in spans]
 
     def _read(self, span: Span) -> bytes:
-        """Return the bytes of `span`: a file without a buffer may give them in several pieces."""
+        """Return the bytes of `span`. An unbuffered file may return them in several pieces."""
         pieces: list[bytes] = []
         left = span.nbytes
         self.log.requests += 1
@@ -52,11 +52,11 @@ class FileObjectSource(PlannedSource):
                 pieces.append(piece)
                 left -= len(piece)
         except Exception as error:
-            raise FetchError(span, _told(error)) from None
+            raise FetchError(span, _as_source_failure(error)) from None
         self.log.nbytes += span.nbytes - left
         return b"".join(pieces)
 
 
-def _told(error: Exception) -> Exception:
-    """Return `error`; but one of the file's state, which Python calls one of a value, as one of the file."""
+def _as_source_failure(error: Exception) -> Exception:
+    """Return `error`, with OSError in place of ValueError, which Python raises for a closed file."""
     return OSError(type(error).__name__) if isinstance(error, ValueError) else error

@@ -1,4 +1,4 @@
-"""File systems of fsspec that belong to h5zarr, so that it can close their connections; one for all files alike."""
+"""fsspec file systems. Those for reading chunks belong to h5zarr, so that it can close their connections."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _filesystems: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 
 
 def shared_filesystem(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
-    """Return fsspec's file system for a settled URL, which belongs to it, and the path of `url` in that.
+    """Return fsspec's own file system for a settled URL, and the path of `url` in it.
 
-    Only a chain is left to fsspec to take apart: it would do that to every URL with "::" in it.
+    fsspec splits only URLs that are chains. It would otherwise split every URL that contains "::".
     """
     options = complete_options(url, storage_options)
     if is_chain(url):
@@ -32,13 +32,13 @@ def shared_filesystem(url: str, storage_options: Mapping[str, Any] | None) -> tu
 
 
 def find_filesystem(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
-    """Return a file system, and the path of a settled `url` in it. Connections are closed when nobody has it any more.
+    """Return a file system, and the path of a settled `url` in it. The last user to release it closes its connections.
 
-    It is shared by all who ask with the same options in the same process, but not with others that use fsspec.
+    Calls with the same options in the same process share it. Other users of fsspec do not.
     """
     options = complete_options(url, storage_options)
     if is_chain(url):
-        # A chain with a cache in it claims to be asynchronous, but then goes past the cache.
+        # A chain that contains a cache claims to be asynchronous, but asynchronous reads bypass the cache.
         filesystem, path = fsspec.url_to_fs(url, **options)
         return Synchronous(filesystem), path
     kind = fsspec.get_filesystem_class(protocol_of(url))
@@ -53,7 +53,7 @@ def find_filesystem(url: str, storage_options: Mapping[str, Any] | None) -> tupl
 
 
 class Synchronous:
-    """A file system that is only to be used in the synchronous way."""
+    """The synchronous methods of a file system."""
 
     async_impl = False
 
@@ -62,10 +62,10 @@ class Synchronous:
 
 
 def complete_options(url: str, storage_options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the options for fsspec to open a settled URL with.
+    """Return the options with which fsspec opens a settled URL.
 
-    Over HTTP, compression is declined: it would change what a range means. The URL is escaped already, and goes to the
-    server as it is. A version in a URL is heeded, wherever else in it fsspec finds a "?" or "#".
+    HTTP requests decline compression, which would change the meaning of ranges. The URL is already escaped, and fsspec
+    must not escape it again. A version in a URL is respected.
     """
     options = dict(storage_options or {})
     links = split_chain(url)
@@ -80,7 +80,7 @@ def complete_options(url: str, storage_options: Mapping[str, Any] | None) -> dic
 
 
 def _options_in(link: str) -> dict[str, Any]:
-    """Return the options without which fsspec would read a link in another way than it is meant."""
+    """Return the options that fsspec needs to understand a link correctly."""
     grammar = grammar_of(link)
     if grammar.is_quoted:
         return {"encoded": True}
@@ -97,7 +97,7 @@ def _with_connections(protocol: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _forget() -> None:
-    """A child process makes its own: connections stay with the parent."""
+    """Make a new lock in a child process, which must not use the parent's file systems."""
     global _lock
     _lock = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""Local files, memory-mapped: a read is a view, and nothing is copied."""
+"""Memory-mapped local files. Reading returns views and copies nothing."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ class LocalSource:
 
     @property
     def descriptor(self) -> int:
-        """The open file, for whoever reads without the map."""
+        """The file descriptor, for reading without the memory map."""
         return self._descriptor
 
     def read_many(self, spans: Sequence[Span]) -> Sequence[memoryview]:
-        """Return a view of the file for each span, in their order. One round, and one request for each span."""
+        """Return a view of the file for each span, in the same order. Logged as one round, one request per span."""
         view = self._view
         if view is None:
             raise source_error(self.url, CLOSED)
         nbytes = self.nbytes
         if os.fstat(self._descriptor).st_size < nbytes:
-            # To touch a page that is gone is a SIGBUS, which nobody can catch.
+            # Reading a page that is gone raises SIGBUS, which Python cannot catch.
             raise source_error(self.url, _TRUNCATED, spans[0] if spans else None)
         column = spans if isinstance(spans, SpanColumn) else None
         for address, count in spans if column is None else column.outermost():
@@ -73,16 +73,16 @@ class LocalSource:
         return [view[address : address + count] for address, count in spans]
 
     @property
-    def far(self) -> None:
-        """Nothing: all bytes are equally near."""
+    def planner(self) -> None:
+        """None: reading a memory map needs no planning."""
         return
 
     def held(self) -> None:
-        """Return nothing: a map is no copy."""
+        """Return None: a memory map is not a copy."""
         return
 
     def close(self) -> None:
-        """Close the file. It stays mapped for as long as a buffer of it is in use."""
+        """Close the file. It stays mapped while any of its buffers is in use."""
         if self._view is None:
             return
         self._view = self._map = None
@@ -105,7 +105,7 @@ class LocalSource:
 
 
 def format_mtime(nanoseconds: int) -> str | None:
-    """Return a time since 1970 in ISO 8601, UTC, to the nanosecond; None if it is outside the calendar."""
+    """Return a time since 1970 in ISO 8601, UTC, to the nanosecond; None if `datetime` cannot represent it."""
     seconds, rest = divmod(nanoseconds, 10**9)
     try:
         moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
@@ -118,7 +118,7 @@ def _open_file(path: str, url: str) -> int:
     """Return the descriptor of the regular file at `path`."""
     try:
         mode = os.stat(path).st_mode
-        # Asked before opening, since to open a named pipe may wait forever.
+        # Check before opening, because opening a named pipe may wait forever.
         if not stat.S_ISREG(mode):
             raise source_error(url, _DIRECTORY if stat.S_ISDIR(mode) else _NOT_A_FILE)
         return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
@@ -127,7 +127,7 @@ def _open_file(path: str, url: str) -> int:
 
 
 def _describe(url: str, error: OSError | ValueError) -> SourceError:
-    """Return what `error` means for the file at `url`."""
+    """Return the error to raise for the file at `url`."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return source_error(url, GONE)
     if isinstance(error, PermissionError):

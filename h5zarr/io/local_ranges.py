@@ -1,4 +1,4 @@
-"""Chunks of local files: views of a memory map, or read straight to where they belong."""
+"""Read chunks of local files: as views of a memory map, or directly into the result."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from h5zarr.io.span import Span
 from h5zarr.io.threads import decoding_threads, processor_count
 from h5zarr.io.unchanged import check_unchanged
 
-_BATCH_NBYTES = 1 << 20  # less is not worth handing to another thread
+_BATCH_NBYTES = 1 << 20  # less is not worth passing to another thread
 _CUT_SHORT = Failure("the file ends before", SourceError.remedy)
 
 
 class LocalRanges:
-    """A local file. The map is made when it is first needed, and the identity checked then."""
+    """A local file. It is mapped on first use, and its identity is checked then."""
 
-    is_near = True
+    is_fast = True
 
     def __init__(self, path: str, expected: Identity | None) -> None:
         self.url = path
@@ -55,7 +55,7 @@ class LocalRanges:
         return bytes(source.read_many([Span(0, source.nbytes)])[0])
 
     def read_into(self, span: Span, out: memoryview) -> bool:
-        """The system's copy: a map of pages that are touched once costs more than it saves."""
+        """Read with a system call. A memory map is slower for pages that are used only once."""
         source = self._open()
         if not hasattr(os, "preadv"):
             return False
@@ -68,7 +68,7 @@ class LocalRanges:
         return True
 
     def close(self) -> None:
-        """Release the file. It is closed after the last read."""
+        """Release the file. It closes when the last read has finished."""
         with self._lock:
             self._source = None
 
@@ -83,7 +83,7 @@ class LocalRanges:
 
 
 def _cut(nbytes: Column) -> list[range]:
-    """Return the numbers of spans in batches, of which there are a few for each thread."""
+    """Return the span numbers in batches, a few batches per thread."""
     count, total = len(nbytes), int(nbytes.sum())
     parts = min(count, max(1, total // _BATCH_NBYTES), 4 * processor_count())
     if processor_count() == 1 or parts <= 1:

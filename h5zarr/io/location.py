@@ -1,7 +1,6 @@
-"""Locations: where files are, and where the files are that another file names.
+"""Locations of files, and of the files that another file names.
 
-What is near stays near and what is far stays far: a file from a server never makes this machine read its own files, nor
-ask another server.
+A remote file can only name files beside it. It never makes h5zarr read local files or contact another server.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ _DRIVE = re.compile(r"[A-Za-z]:")
 class Location:
     """Where a file is: a local path, or a URL or chain of URLs for fsspec.
 
-    `str()` and `repr()` leave out secrets, so a location can be put into messages as it is. There is no `os.fspath`
-    for the same reason.
+    `str()` and `repr()` leave out secrets, so a location can be used in messages. There is no `os.fspath` for the same
+    reason.
 
-    `text` is what was given, and may hold secrets. `path` is the local path that it names, or None; see
-    `find_local_path`. It is looked up once, when the text is parsed, and stays relative if it was given so.
+    `text` is the path or URL as given, and may contain secrets. `path` is the local path that it names, or None; see
+    `find_local_path`. It is looked up once, when the text is parsed. A relative path stays relative.
     """
 
     text: str = field(repr=False)
@@ -46,7 +45,7 @@ class Location:
 
     @classmethod
     def parse(cls, place: str | os.PathLike[str] | Location) -> Location:
-        """Return the location that a path or URL names; a location is returned as it is."""
+        """Return the location that a path or URL names. A location is returned unchanged."""
         if isinstance(place, Location):
             return place
         text = os.fspath(place)
@@ -60,7 +59,7 @@ class Location:
 
     @property
     def links(self) -> list[str]:
-        """The links of a chain; one if it is not a chain."""
+        """The links of a chain of URLs; a single link if it is not a chain."""
         return [self.text] if self.path is not None else split_chain(self.text)
 
     @property
@@ -69,17 +68,17 @@ class Location:
 
     @property
     def protocol(self) -> str:
-        """The protocol that reads the bytes, that is, the one of the last link; "file" for local paths."""
+        """The protocol that reads the bytes: that of the last link; "file" for local paths."""
         return "file" if self.path is not None else protocol_of(self.links[-1])
 
     @property
     def address(self) -> str:
-        """The link that names the file, without its query. It may hold a user and a password."""
+        """The link that names the file, without its query. It may contain a user and a password."""
         return self.addresses[find_named(self.links)]
 
     @property
     def addresses(self) -> list[str]:
-        """The links without their queries. They may hold users and passwords."""
+        """The links without their queries. They may contain users and passwords."""
         return self.links if self.path is not None else [split_query(link)[0] for link in self.links]
 
     def find_path(self) -> str | None:
@@ -89,7 +88,7 @@ class Location:
         return self.path
 
     def for_fsspec(self) -> str:
-        """Return the URL as fsspec should get it. Raises UnclearURL if there is no such URL."""
+        """Return the URL to pass to fsspec. Raises UnclearURL if fsspec would misunderstand every form of it."""
         return settle_url(self.text)
 
     def for_references(self) -> tuple[str, bool]:
@@ -97,16 +96,16 @@ class Location:
         return reference_url(self.text)
 
     def without_secrets(self) -> str:
-        """Return the text without what looks secret. Unlike `str()`, it leaves all that tells two files apart."""
+        """Return the text without parts that look secret. Unlike `str()`, it keeps everything else, such as a query."""
         return hide_secrets(self.text)
 
     def absolute(self) -> str:
-        """Return the absolute path of a local file, and the text of anything else."""
+        """Return the absolute path of a local file, or the text of any other location."""
         return self.text if self.path is None else os.path.abspath(self.path)
 
 
 class NotBeside(SourceError):
-    """A file names another one that is not to be looked for there."""
+    """A file names another file at a place where h5zarr does not look for it."""
 
     remedy = "Put that file beside the one that refers to it, and change the reference."
 
@@ -116,10 +115,11 @@ def is_local(url: str) -> bool:
 
 
 def local_candidates(url: str, name: str) -> list[str]:
-    """Return the paths at which the library looks for the HDF5 file that a local file calls `name`, in its order.
+    """Return where to look for the HDF5 file that a local file calls `name`, in the order of the HDF5 library.
 
-    These are the path itself, if it is absolute; then, for its last component or the whole relative path, the directory
-    of the file that refers to it, the working directory, and the directory of that file with symbolic links resolved.
+    An absolute path comes first. Then come three directories: that of the referring file, the working directory, and
+    that of the referring file with symbolic links resolved. In them, the library looks for the relative path, or for
+    the last component of an absolute path.
     """
     _check_name(name)
     path = os.path.abspath(find_local_path(url) or url)
@@ -130,10 +130,10 @@ def local_candidates(url: str, name: str) -> list[str]:
 
 
 def raw_candidates(url: str, name: str) -> list[str]:
-    """Return the paths at which the raw file is looked for that a local file calls `name`.
+    """Return where to look for the raw file that a local file calls `name`.
 
-    The library looks in the working directory alone. That says little in a scheduled job, so the directory of the file
-    comes first.
+    The HDF5 library looks only in the working directory. That is arbitrary in a scheduled job, so the directory of the
+    file comes first.
     """
     _check_name(name)
     path = os.path.abspath(find_local_path(url) or url)
@@ -144,25 +144,25 @@ def raw_candidates(url: str, name: str) -> list[str]:
 
 
 def sibling_url(url: str, name: str) -> str:
-    """Return the URL of the file that the one at `url` calls `name`: beside it, with the same query, without a version.
+    """Return the URL of the file that the file at `url` calls `name`: beside it, with the same query but no version.
 
-    Of an absolute path only the last component counts, as it does to the library where there is no such path. Raises
-    `NotBeside` for another URL, and for a path that leads out of the server or bucket.
+    Only the last component of an absolute path counts, as in the library if the path does not exist. Raises `NotBeside`
+    for another URL, and for a path that leads out of the server or bucket.
     """
     _check_name(name)
     links = split_chain(url)
     place = find_named(links)
     if not _has_path(links[place]):
-        raise NotBeside(f"there is nothing beside {display_url(url)!r} that could be called {name!r}")
+        raise NotBeside(f"{display_url(url)!r} has no directory in which {name!r} could be")
     address, query = split_query(links[place])
     grammar = grammar_of(address)
     if "::" in name or "\\" in name or _DRIVE.match(name):
-        raise NotBeside(f"{name!r} is no name of a file on a server")
+        raise NotBeside(f"{name!r} is not a valid name for a file on a server")
     if not grammar.is_quoted and grammar.query and grammar.query in name:
-        raise NotBeside(f"{name!r} cannot be told from a name and {grammar.query!r}")
+        raise NotBeside(f"{name!r} is ambiguous: {grammar.query!r} could be part of the name or begin a query")
     tail = posixpath.basename(name) if name.startswith("/") else name
     root, path = split_path(address)
-    # Of the directory nothing is put right: to a bucket, "a//b" is another place than "a/b".
+    # The directory is not normalised: in a bucket, "a//b" and "a/b" are different places.
     lead = "/" if path.startswith("/") else ""
     parts = path.removeprefix("/").split("/")[:-1]
     for part in quote_name(tail, address).split("/"):
@@ -177,10 +177,10 @@ def sibling_url(url: str, name: str) -> str:
 
 
 def sibling_reference(url: str, reference: str, other: str, name: str) -> str:
-    """Return what stands in references for the file at `other`, which the one at `url` calls `name`.
+    """Return the URL to write into references for the file at `other`, which the file at `url` calls `name`.
 
-    Where something else than its own URL stands for the file that refers to it, `reference`, the other one has the same
-    position relative to that.
+    `reference` is the URL that references use for the file at `url`. If it is not the file's own URL, the result is
+    relative to `reference`.
     """
     own, _ = reference_url(other)
     if reference == reference_url(url)[0]:
@@ -197,9 +197,9 @@ def sibling_reference(url: str, reference: str, other: str, name: str) -> str:
 
 def _check_name(name: str) -> None:
     if not name or "\0" in name:
-        raise NotBeside(f"{name!r} is no name of a file")
+        raise NotBeside(f"{name!r} is not a valid file name")
     if PROTOCOL.match(name):
-        raise NotBeside(f"{name!r} is a URL, which is not followed: the file may be anywhere")
+        raise NotBeside(f"{name!r} is a URL; h5zarr does not follow URLs in files")
 
 
 def _has_path(link: str) -> bool:

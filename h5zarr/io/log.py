@@ -1,4 +1,4 @@
-"""What reading a source has cost so far."""
+"""Counts of the rounds, requests and bytes of a source."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class RequestLog:
-    """Counts of what was asked of a source: a round is one wait, however many requests it holds.
+    """Counts of the requests to a source. A round is one wait for any number of parallel requests.
 
-    `nbytes` are the bytes that arrived, including those that nobody asked for. `infos` counts the questions for size
-    and identity, which are not part of `requests`. What the cache answers is counted nowhere.
+    `nbytes` counts all bytes that arrived, including read-ahead. `infos` counts the requests for size and identity,
+    which are not part of `requests`. Reads from the cache are not counted.
     """
 
     rounds: int = 0
@@ -23,7 +23,7 @@ class RequestLog:
 
 
 def format_nbytes(nbytes: int) -> str:
-    """Return `nbytes` for people: "0.8 MB", "12.0 kB", "512 bytes". Units are powers of 1000."""
+    """Return a readable size: "0.8 MB", "12.0 kB", "512 bytes". Units are powers of 1000."""
     if nbytes < 1000:
         return _count(nbytes, "byte")
     if nbytes < 100_000:

@@ -16,32 +16,32 @@ _SCAN_CONCURRENCY = 96  # fewer than the 100 connections that aiohttp opens
 _CHUNK_CONCURRENCY = 32
 _SCAN_REQUEST_NBYTES = 4 * MIB
 
-# What is supposed until something has been measured: an object store, seen from somewhere else.
+# Assumed until something has been measured: an object store in another region.
 USUAL_LATENCY_SECONDS = 0.04
 USUAL_BYTES_PER_SECOND = 100e6
 
 _LATENCY_RANGE = 0.0005, 2.0
 _BANDWIDTH_RANGE = 1e6, 10e9
-_LEAST_NBYTES = 256 * 1024  # of a smaller answer, most has come by the time that somebody looks
+_LEAST_NBYTES = 256 * 1024  # most of a smaller response has arrived before its pace can be measured
 
 _POSITIVE = ("bytes_per_second", "block_nbytes", "request_nbytes", "concurrency", "timeout_seconds", "attempts")
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How long an answer takes to begin, and how many bytes a second come then, in all answers together."""
+    """The time until a response begins, and the bandwidth of all responses together."""
 
     latency_seconds: float
     bytes_per_second: float
 
     @property
     def round_trip_nbytes(self) -> int:
-        """What could have come in the time that a round trip waits."""
+        """How many bytes could arrive during the wait of one round trip."""
         return round(self.latency_seconds * self.bytes_per_second)
 
 
 class PaceMeter:
-    """Learns the pace from answers. What is stated beforehand is not measured."""
+    """Measures the pace of responses. Values that the caller states are not measured."""
 
     def __init__(self, latency_seconds: float | None = None, bytes_per_second: float | None = None) -> None:
         self._stated = latency_seconds, bytes_per_second
@@ -50,7 +50,7 @@ class PaceMeter:
 
     @property
     def pace(self) -> Pace:
-        """The best that was seen: other answers had to wait for each other, or for this process."""
+        """The best pace so far. Slower responses had to wait for each other, or for this process."""
         latency, bandwidth = self._stated
         if latency is None:
             latency = _within(_LATENCY_RANGE, self._shortest or USUAL_LATENCY_SECONDS)
@@ -58,12 +58,12 @@ class PaceMeter:
             bandwidth = _within(_BANDWIDTH_RANGE, self._fastest or USUAL_BYTES_PER_SECOND)
         return Pace(latency, bandwidth)
 
-    def note_answer(self, wait_seconds: float) -> None:
-        """Learn from an answer how long it took to begin."""
+    def note_response(self, wait_seconds: float) -> None:
+        """Record how long a response took to begin."""
         self._shortest = wait_seconds if self._shortest is None else min(self._shortest, wait_seconds)
 
     def note_bytes(self, nbytes: int, seconds: float) -> None:
-        """Learn from bytes how long they took to come, once they had begun."""
+        """Record how long bytes took to arrive after the response began."""
         if nbytes >= _LEAST_NBYTES and seconds > 0:
             self._fastest = max(self._fastest or 0.0, nbytes / seconds)
 
@@ -77,7 +77,7 @@ class RoundLimits:
     """What one round of a scan may fetch.
 
     A gap of up to `gap_nbytes` costs less than a request, so it may be closed to save one. A round may read
-    `ahead_nbytes` near the bytes it asks for, and `behind_nbytes` where only what follows can be useful.
+    `ahead_nbytes` near the bytes it asks for, or `behind_nbytes` after a range if only bytes after it can be useful.
     """
 
     gap_nbytes: int
@@ -98,7 +98,7 @@ class NetworkPolicy:
     """
 
     latency_seconds: float | None = None
-    """Time until an answer begins: 10 ms for a bucket in the same region, 100 ms across an ocean.
+    """Time until a response begins: 10 ms for a bucket in the same region, 100 ms across an ocean.
 
     None: a scan measures it; chunks are read as if it were 40 ms.
     """
@@ -174,7 +174,7 @@ class NetworkPolicy:
         known = [field.name for field in fields(cls)]
         if unknown := [str(name) for name in values if name not in known]:
             raise ValueError(f"network has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}")
-        # A command line has only one kind of number.
+        # Numbers from the command line are floats.
         whole = {name: int(one) for name, one in values.items() if isinstance(one, float) and one.is_integer()}
         return cls(**{**values, **whole})
 
@@ -213,7 +213,8 @@ class NetworkPolicy:
     ) -> RoundLimits:
         """Return the limits of a round of a scan that lacks `lacking_nbytes`.
 
-        `credit_nbytes` is what reading ahead has earned so far. At least `chain_count` rounds follow, with this one.
+        `credit_nbytes` is how much may be read ahead because earlier read-ahead was used. At least `chain_count` rounds
+        are still to come, including this one.
         """
         bandwidth = pace.bytes_per_second
         round_trips = max(self.whole_round_trips, chain_count if self.whole_round_trips else 0)

@@ -1,6 +1,6 @@
-"""Files in an object store that somebody has opened, with credentials where it needs some: obstore's, or one like it.
+"""Sources in an object store that the caller has opened: one of obstore, or one with the same methods.
 
-Only methods of the store are called, so that a store around another one, which caches or traces, is as good.
+Only methods of the store are called, so a wrapper that caches or traces requests works, too.
 """
 
 from __future__ import annotations
@@ -8,16 +8,16 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from h5zarr.io.answers import interpret_identity
 from h5zarr.io.failure import FetchError, or_source_error
 from h5zarr.io.location import Location
 from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
 from h5zarr.io.planned import PlannedSource
+from h5zarr.io.responses import interpret_identity
 from h5zarr.io.span import Span
 
 
 class ObjectStore(Protocol):
-    """What is asked of a store."""
+    """The methods that h5zarr uses of a store."""
 
     def head(self, path: str) -> Any: ...
 
@@ -25,7 +25,7 @@ class ObjectStore(Protocol):
 
 
 class ObjectSource(PlannedSource):
-    """The file at `path` in `store`, which stays open. Time-outs and further attempts are the store's."""
+    """The file at `path` in `store`. The store stays open, and handles timeouts and retries itself."""
 
     def __init__(self, store: ObjectStore, path: str, *, url: str, network: NetworkPolicy = USUAL_NETWORK) -> None:
         super().__init__(str(Location.parse(url)), network)
@@ -36,7 +36,7 @@ class ObjectSource(PlannedSource):
         self._open(interpret_identity(stated))
 
     def _request(self, spans: list[Span]) -> list[bytes]:
-        # Not `get_ranges`: it joins ranges that were kept apart, and fetches ten of them at a time.
+        # Not `get_ranges`: it merges ranges that the plan keeps apart, and fetches only ten at a time.
         self.log.requests += len(spans)
         with ThreadPoolExecutor(min(self._network.scan_concurrency, len(spans))) as pool:
             bodies = list(pool.map(self._fetch_one, spans))

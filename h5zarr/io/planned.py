@@ -150,7 +150,7 @@ class PlannedSource(ABC):
         self._chain_count = max(0, self._chain_count - 1)
 
     @property
-    def far(self) -> Self | None:
+    def planner(self) -> Self | None:
         """This source if planning its reads is worthwhile, or None if the whole file is in memory."""
         return self if self._whole() is None else None
 
@@ -229,7 +229,7 @@ class PlannedSource(ABC):
         spans = [Span(address, end - address) for address, end in fetches.tolist()]
         self.log.rounds += 1
         started = time.perf_counter()
-        with sharing().under_way.reserve(total_nbytes(fetches)):
+        with sharing().in_flight.reserve(total_nbytes(fetches)):
             bodies = or_source_error(self.url, self._network.timeout_seconds, lambda: self._request(spans))
         seconds = time.perf_counter() - started - self._meter.pace.latency_seconds
         self._meter.note_bytes(sum(map(len, bodies)), seconds)

@@ -3,7 +3,7 @@
 fsspec takes most URLs literally: "%20", "#" and "?" are part of the name. Only web servers give them the meaning of RFC
 3986. Buckets have object versions after a "?". The text before an "@" is sometimes a user, sometimes a bucket.
 
-The functions that make requests to a file system are in `answers.py`. CONTRIBUTING has a recipe for a new protocol.
+The functions that make requests to a file system are in `responses.py`. CONTRIBUTING has a recipe for a new protocol.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class RangeReader(Protocol):
     def url(self) -> str: ...
 
     @property
-    def is_near(self) -> bool:
+    def is_fast(self) -> bool:
         """Whether reading is so fast that it is not worth waiting to combine requests."""
         ...
 
@@ -76,7 +76,7 @@ def read_one(reader: RangeReader, span: Span) -> memoryview:
 class HeldRanges:
     """A file that is completely in memory. Scans read small files whole."""
 
-    is_near = True
+    is_fast = True
 
     def __init__(self, url: str, content: memoryview) -> None:
         self.url = str(Location.parse(url))

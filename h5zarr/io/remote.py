@@ -11,12 +11,19 @@ from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
 from h5zarr.io.access import USUAL_ACCESS, Access
-from h5zarr.io.answers import UNCONDITIONAL, Answer, ask_range, find_condition, interpret_identity, states_identity
 from h5zarr.io.failure import NO_SIZE, Failure, is_final, may_pass, or_source_error, source_error
 from h5zarr.io.fetch import Watch, fetch_at_once, fetch_in_turn, retry
 from h5zarr.io.filesystems import shared_filesystem
 from h5zarr.io.location import Location
 from h5zarr.io.planned import PlannedSource
+from h5zarr.io.responses import (
+    UNCONDITIONAL,
+    Response,
+    find_condition,
+    interpret_identity,
+    request_range,
+    states_identity,
+)
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.unchanged import check_unchanged, source_changed
@@ -55,19 +62,19 @@ class RemoteSource(PlannedSource):
         if not span.nbytes:
             return False
 
-        async def ask() -> Answer:
+        async def ask() -> Response:
             async with asyncio.timeout(self._network.timeout_seconds):
-                return await ask_range(self._filesystem, self._path, span, UNCONDITIONAL.options)
+                return await request_range(self._filesystem, self._path, span, UNCONDITIONAL.options)
 
         try:
-            answer: Answer = sync(self._filesystem.loop, retry, ask, self._network, self.log)
+            response: Response = sync(self._filesystem.loop, retry, ask, self._network, self.log)
         except Exception as error:
             # All attempts have failed, or the error is final. Requesting the size would fail in the same way.
             if may_pass(error) or is_final(error):
                 raise
             return False  # an empty file, or an error for which requesting the size gives a better message
-        body, stated = answer.body, answer.stated
-        self._note_pace(answer)
+        body, stated = response.body, response.stated
+        self._note_pace(response)
         self.log.nbytes += len(body)
         self.log.rounds += 1
         if stated.get("size") is None or len(body) not in (int(stated["size"]), span.nbytes):
@@ -94,21 +101,21 @@ class RemoteSource(PlannedSource):
 
     def _request(self, spans: list[Span]) -> list[bytes]:
         if self._asynchronous:
-            watch = Watch(self._look, self._condition, self._changed)
+            watch = Watch(self._check_response, self._condition, self._changed)
             return fetch_at_once(self._filesystem, self._path, spans, self._network, self.log, watch)
         return fetch_in_turn(self._filesystem, self._path, spans, self.log)
 
-    def _look(self, answer: Answer) -> None:
+    def _check_response(self, response: Response) -> None:
         """Raise SourceChanged if a response comes from a different version of the file than the one that was opened."""
-        self._note_pace(answer)
-        if answer.stated.get("size") is not None:
-            now = interpret_identity(answer.stated)
+        self._note_pace(response)
+        if response.stated.get("size") is not None:
+            now = interpret_identity(response.stated)
             check_unchanged(self.url, self.identity, now, since=_SINCE, remedy=_AGAIN)
 
     def _changed(self, what: str) -> SourceChanged:
         return source_changed(self.url, what, since=_SINCE, remedy=_AGAIN)
 
-    def _note_pace(self, answer: Answer) -> None:
-        if answer.wait_seconds is not None:
-            self._meter.note_answer(answer.wait_seconds)
-            self._meter.note_bytes(answer.rest_nbytes, answer.rest_seconds)
+    def _note_pace(self, response: Response) -> None:
+        if response.wait_seconds is not None:
+            self._meter.note_response(response.wait_seconds)
+            self._meter.note_bytes(response.rest_nbytes, response.rest_seconds)

@@ -1,4 +1,4 @@
-"""Chunks of files that fsspec opens: few requests, many under way, each answer decoded while others are coming."""
+"""Read chunks of files that fsspec opens: few requests, many in flight, each decoded while others arrive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
 from h5zarr.io.access import Access
-from h5zarr.io.answers import Answer, Condition, find_condition, interpret_identity, states_identity
 from h5zarr.io.failure import NO_SIZE, SHRUNK, FetchError, ShortBody, describe_failure, or_source_error, source_error
 from h5zarr.io.fetch import Watch, fetch, fetch_one_by_one, fetch_whole
 from h5zarr.io.filesystems import find_filesystem
@@ -22,15 +21,17 @@ from h5zarr.io.log import RequestLog
 from h5zarr.io.network import MIB
 from h5zarr.io.plan import Request, plan_requests
 from h5zarr.io.ranges import Column, Deliver
+from h5zarr.io.responses import Condition, Response, find_condition, interpret_identity, states_identity
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.threads import decoding_threads
 from h5zarr.io.unchanged import check_unchanged, source_changed
 
-# What may be under way at once, and in memory until it is decoded; but at least some requests. All that is asked for at
-# once arrives at once, and then nothing is under way until the next answers come: of requests of 4 MiB, 8 under way
-# took 2.60 s for 252 MB, 16 took 2.64 and 32 took 2.75, where 2.58 is the least.
-_UNDER_WAY_NBYTES = 32 * MIB
+# Limit of the bytes in flight and not yet decoded; at least _LEAST_WORKERS requests are always allowed. More is slower:
+# requests that are sent together arrive together, and then the network is idle until the next ones begin to arrive.
+# Reading 252 MB in requests of 4 MiB took 2.60 s with 8 in flight, 2.64 s with 16, and 2.75 s with 32. The optimum for
+# that network is 2.58 s.
+_IN_FLIGHT_NBYTES = 32 * MIB
 _LEAST_WORKERS = 8
 
 
@@ -51,7 +52,7 @@ class _Opened(NamedTuple):
 class RemoteRanges:
     """A file that fsspec opens."""
 
-    is_near = False
+    is_fast = False
 
     def __init__(self, location: Location, access: Access, expected: Identity | None) -> None:
         self.url = str(location)
@@ -70,21 +71,21 @@ class RemoteRanges:
         if self._expected is not None:
             self._check_inside(Span(0, int((address + nbytes).max(initial=0))), self._expected.nbytes)
         plan = plan_requests(address, nbytes, self._network)
-        handing = _Handing(address, nbytes, deliver)
+        delivery = _Delivery(address, nbytes, deliver)
         if empty := [number for number, count in enumerate(nbytes.tolist()) if count == 0]:
             deliver(empty, [memoryview(b"")] * len(empty))
         if not plan:
             return
         opened = self._open()
         try:
-            return (self._run if opened.asynchronous else self._read_in_turn)(opened, plan, handing)
-        except FetchError as failed:  # and nothing else: what `deliver` raises is passed on
+            return (self._run if opened.asynchronous else self._read_in_turn)(opened, plan, delivery)
+        except FetchError as failed:  # exceptions that `deliver` raises are passed on
             failure, span = describe_failure(failed.error, self._network.timeout_seconds), failed.span
         raise source_error(self.url, failure, span)
 
     def read_whole(self) -> bytes:
         opened = self._open()
-        return self._told(lambda: fetch_whole(opened.filesystem, opened.path, self._network, self.log))
+        return self._translate_errors(lambda: fetch_whole(opened.filesystem, opened.path, self._network, self.log))
 
     def read_into(self, span: Span, out: memoryview) -> bool:
         return False
@@ -97,34 +98,34 @@ class RemoteRanges:
     def _open(self) -> _Opened:
         with self._lock:
             if self._opened is None or self._opened.process != os.getpid():
-                self._opened = self._told(self._find)
+                self._opened = self._translate_errors(self._find)
             return self._opened
 
     def _find(self) -> _Opened:
         filesystem, path = find_filesystem(self._url, self._options)
         return _Opened(filesystem, path, os.getpid(), find_condition(filesystem, path, self._expected))
 
-    def _told(self, act: Callable[[], T]) -> T:
-        """Return what `act` returns; what it raises becomes a SourceError."""
+    def _translate_errors(self, act: Callable[[], T]) -> T:
+        """Return the result of `act`. Its exceptions become SourceError."""
         return or_source_error(self.url, self._network.timeout_seconds, act)
 
     @property
     def nbytes(self) -> int:
-        """The size of the file, for which it is asked."""
+        """The size of the file. Takes a request."""
         opened = self._open()
         self.log.infos += 1
-        size = self._told(lambda: opened.filesystem.info(opened.path).get("size"))
+        size = self._translate_errors(lambda: opened.filesystem.info(opened.path).get("size"))
         if size is None:
             raise source_error(self.url, NO_SIZE)
         return int(size)
 
-    def _run(self, opened: _Opened, plan: list[Request], handing: _Handing) -> None:
-        """Read on the loop of the file system. After Ctrl-C nobody waits any more, and the requests are ended."""
+    def _run(self, opened: _Opened, plan: list[Request], delivery: _Delivery) -> None:
+        """Read in the event loop of the file system. Ctrl-C cancels the requests in flight."""
         tasks: list[asyncio.Task[Any] | None] = []
 
         async def read() -> None:
             tasks.append(asyncio.current_task())
-            await self._read_at_once(opened, plan, handing)
+            await self._read_in_parallel(opened, plan, delivery)
 
         try:
             sync(opened.filesystem.loop, read)
@@ -133,12 +134,12 @@ class RemoteRanges:
                 opened.filesystem.loop.call_soon_threadsafe(task.cancel)
             raise
 
-    async def _read_at_once(self, opened: _Opened, plan: list[Request], handing: _Handing) -> None:
-        """Read by as many workers as are useful; the first failure ends them all."""
+    async def _read_in_parallel(self, opened: _Opened, plan: list[Request], delivery: _Delivery) -> None:
+        """Read with as many workers as are useful. The first failure cancels all of them."""
         largest = max(request.span.nbytes for request in plan)
-        count = min(self._network.chunk_concurrency, len(plan), max(_LEAST_WORKERS, _UNDER_WAY_NBYTES // largest))
+        count = min(self._network.chunk_concurrency, len(plan), max(_LEAST_WORKERS, _IN_FLIGHT_NBYTES // largest))
         remaining = iter(plan)
-        tasks = [asyncio.create_task(self._work(opened, remaining, handing)) for _ in range(count)]
+        tasks = [asyncio.create_task(self._work(opened, remaining, delivery)) for _ in range(count)]
         if not states_identity(opened.filesystem):
             tasks.append(asyncio.create_task(self._verify(opened)))
         failed: FetchError | None = None
@@ -150,34 +151,34 @@ class RemoteRanges:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        await self._verify(opened)  # a range that is gone because the file has changed is told as a change
+        await self._verify(opened)  # if the file has changed, SourceChanged explains the failure better
         if failed is not None:
             raise failed
 
-    async def _work(self, opened: _Opened, remaining: Any, handing: _Handing) -> None:
-        """Fetch what remains, request by request; each answer is decoded before the next request is made."""
+    async def _work(self, opened: _Opened, remaining: Any, delivery: _Delivery) -> None:
+        """Fetch the remaining requests one by one. Each response is decoded before the next request is sent."""
         for request in remaining:
             body = await self._fetch(opened, request.span)
-            await asyncio.get_running_loop().run_in_executor(decoding_threads(), handing.hand, request, body)
+            await asyncio.get_running_loop().run_in_executor(decoding_threads(), delivery.deliver, request, body)
 
     async def _fetch(self, opened: _Opened, span: Span) -> memoryview:
-        """Return the bytes of `span`; what is much larger than a request comes in pieces, at the same time."""
+        """Return the bytes of `span`. A span much larger than a request is fetched in parallel pieces."""
         step = self._network.chunk_request_nbytes
         if span.nbytes < 2 * step:
             return await self._fetch_piece(opened, span)
-        if self._expected is None and span.nbytes > _UNDER_WAY_NBYTES:
-            # Before memory is allocated: the sizes in references are untrusted.
+        if self._expected is None and span.nbytes > _IN_FLIGHT_NBYTES:
+            # Check before allocating memory: sizes in references are untrusted.
             self._check_inside(span, await self._ask_nbytes(opened))
         pieces = [Span(at, min(step, span.end - at)) for at in range(span.address, span.end, step)]
         whole = memoryview(bytearray(span.nbytes))
         limit = asyncio.Semaphore(self._network.chunk_concurrency)
 
-        async def bring(piece: Span) -> None:
+        async def fetch_into_place(piece: Span) -> None:
             async with limit:
                 begin = piece.address - span.address
                 whole[begin : begin + piece.nbytes] = await self._fetch_piece(opened, piece)
 
-        tasks = [asyncio.create_task(bring(piece)) for piece in pieces]
+        tasks = [asyncio.create_task(fetch_into_place(piece)) for piece in pieces]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -186,7 +187,7 @@ class RemoteRanges:
         return whole
 
     async def _ask_nbytes(self, opened: _Opened) -> int | None:
-        """Return the size of the file, None where the server does not say. It is asked for once."""
+        """Return the size of the file, or None if the server does not state it. Takes a request the first time."""
         if not self._is_sized:
             stated = await self._ask(opened)
             self._nbytes, self._is_sized = stated.get("size"), True
@@ -197,12 +198,12 @@ class RemoteRanges:
             raise source_error(self.url, SHRUNK, span)
 
     async def _fetch_piece(self, opened: _Opened, span: Span) -> memoryview:
-        watch = Watch(self._look, opened.condition, self._changed)
+        watch = Watch(self._check_response, opened.condition, self._changed)
         body = await fetch(opened.filesystem, opened.path, span, self._network, self.log, watch)
         return self._cut(memoryview(body), span)
 
     def _cut(self, body: memoryview, span: Span) -> memoryview:
-        """Return the bytes of `span`, also from the whole file, which servers send that ignore ranges."""
+        """Return the bytes of `span`. A server that ignores ranges sends the whole file; cut them out of that."""
         if len(body) == span.nbytes:
             return body
         if self._expected is not None and len(body) == self._expected.nbytes:
@@ -210,13 +211,13 @@ class RemoteRanges:
         raise FetchError(span, ShortBody(len(body), span.nbytes))
 
     async def _verify(self, opened: _Opened) -> None:
-        """Ask whether the file is what it was, unless an answer has said so already. Nothing is returned before."""
+        """Check that the file is unchanged, unless a response has shown it. Reads wait for this before they return."""
         if self._verified or self._expected is None:
             return
         self._check(await self._ask(opened))
 
     async def _ask(self, opened: _Opened) -> Mapping[str, Any]:
-        """Return what the file system says of the file."""
+        """Return the file system's information about the file."""
         self.log.infos += 1
         try:
             async with asyncio.timeout(self._network.timeout_seconds):
@@ -226,9 +227,9 @@ class RemoteRanges:
             failure = describe_failure(error, self._network.timeout_seconds)
         raise source_error(self.url, failure)
 
-    def _look(self, answer: Answer) -> None:
-        if answer.stated.get("size") is not None:
-            self._check(answer.stated)
+    def _check_response(self, response: Response) -> None:
+        if response.stated.get("size") is not None:
+            self._check(response.stated)
 
     def _changed(self, what: str) -> SourceChanged:
         return source_changed(self.url, what)
@@ -238,18 +239,18 @@ class RemoteRanges:
             check_unchanged(self.url, self._expected, interpret_identity(stated))
         self._verified = True
 
-    def _read_in_turn(self, opened: _Opened, plan: list[Request], handing: _Handing) -> None:
-        """Read one request after the other, decoding those that have come meanwhile."""
+    def _read_in_turn(self, opened: _Opened, plan: list[Request], delivery: _Delivery) -> None:
+        """Read one request after the other, and decode in other threads meanwhile."""
         if not self._verified:
             self.log.infos += 1
-            self._check(self._told(lambda: opened.filesystem.info(opened.path)))
+            self._check(self._translate_errors(lambda: opened.filesystem.info(opened.path)))
         futures: list[Future[None]] = []
         spans = [request.span for request in plan]
         try:
             bodies = fetch_one_by_one(opened.filesystem, opened.path, spans, self.log)
             for request, body in zip(plan, bodies, strict=True):
                 view = self._cut(memoryview(body), request.span)
-                futures.append(decoding_threads().submit(handing.hand, request, view))
+                futures.append(decoding_threads().submit(delivery.deliver, request, view))
             for future in futures:
                 future.result()
         finally:
@@ -258,13 +259,13 @@ class RemoteRanges:
             wait(futures)
 
 
-class _Handing:
-    """Hands on what came with a request, span by span."""
+class _Delivery:
+    """Splits the body of a request into its spans and delivers them."""
 
     def __init__(self, address: Column, nbytes: Column, deliver: Deliver) -> None:
         self._address, self._nbytes, self._deliver = address, nbytes, deliver
 
-    def hand(self, request: Request, body: memoryview) -> None:
+    def deliver(self, request: Request, body: memoryview) -> None:
         begins = self._address[request.numbers] - request.span.address
         ends = begins + self._nbytes[request.numbers]
         buffers = [body[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]

@@ -1,7 +1,7 @@
-"""What all sources of one process share when they read from far away: requests under way, and memory.
+"""Limits that all remote sources of one process share: requests in flight, and memory.
 
-Each of them keeps to its own policy. But a process may scan many files at the same time, and then the sum counts: for
-the connections, of which the libraries below open some hundred at most, and for the memory of the machine.
+Each source follows its own policy. But a process may scan many files at the same time, and their sum is limited too:
+the HTTP libraries open about a hundred connections, and the machine has limited memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEAST_CACHE_NBYTES = 8 * MIB
 
 
 class ByteBudget:
-    """So many bytes may be under way at once. What is larger than all of it waits until it is alone."""
+    """A limit of the bytes in flight. A reservation larger than the limit waits until it is the only one."""
 
     def __init__(self, total_nbytes: int) -> None:
         self._total_nbytes = total_nbytes
@@ -29,7 +29,7 @@ class ByteBudget:
 
     @contextmanager
     def reserve(self, nbytes: int) -> Iterator[None]:
-        """Take `nbytes` out of the budget for as long as the block runs, which waits until they are there."""
+        """Wait until `nbytes` are available, and reserve them while the `with` block runs."""
         with self._changed:
             self._changed.wait_for(lambda: not self._used_nbytes or self._used_nbytes + nbytes <= self._total_nbytes)
             self._used_nbytes += nbytes
@@ -45,25 +45,25 @@ class Sharing:
     """The limits of one process."""
 
     def __init__(self) -> None:
-        self.under_way = ByteBudget(MOST_NBYTES)
+        self.in_flight = ByteBudget(MOST_NBYTES)
         self._sources: WeakSet[object] = WeakSet()
         self._requests: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
 
     def join(self, source: object) -> None:
-        """Count a source among those that are open."""
+        """Count a source as open."""
         self._sources.add(source)
 
     def leave(self, source: object) -> None:
-        """Count it no longer."""
+        """Count a source as closed."""
         self._sources.discard(source)
 
     def cache_nbytes(self, wanted_nbytes: int) -> int:
-        """Return how much one source may keep, which would keep `wanted_nbytes` if it were alone."""
+        """Return how much one source may cache, if it would cache `wanted_nbytes` when no other source is open."""
         share = wanted_nbytes // max(1, len(self._sources))
         return max(share, min(wanted_nbytes, _LEAST_CACHE_NBYTES))
 
     def requests(self) -> asyncio.Semaphore:
-        """Return what each request under way holds, in the event loop that runs."""
+        """Return the semaphore that every request in flight holds. Each event loop has its own."""
         loop = asyncio.get_running_loop()
         if loop not in self._requests:
             self._requests[loop] = asyncio.Semaphore(MOST_REQUESTS)
@@ -79,7 +79,7 @@ def sharing() -> Sharing:
 
 
 def _forget() -> None:
-    """A child process begins anew: what is under way is the parent's."""
+    """Start with empty limits in a child process: the requests in flight belong to the parent."""
     global _sharing
     _sharing = Sharing()
 

@@ -12,14 +12,14 @@ from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
 from h5zarr.io.span import Span
-from h5zarr.io.steps import Far
+from h5zarr.io.steps import Planner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What tells one state of a file from another. None where the source does not say.
+    """Identifies one state of a file. Fields are None if the source does not provide them.
 
-    `mtime` is ISO 8601 in UTC. `etag` and `version` are as the server states them, quotes included.
+    `mtime` is ISO 8601 in UTC. `etag` and `version` are as the server sends them, including quotes.
     """
 
     nbytes: int
@@ -44,23 +44,23 @@ class Source(Protocol):
     def log(self) -> RequestLog: ...
 
     def read_many(self, spans: Sequence[Span]) -> Sequence[memoryview]:
-        """Return one buffer for each span, in their order, exactly as long as the span, in at most one round.
+        """Return one buffer for each span, in the same order and exactly as long. This takes at most one round.
 
-        Raises SourceError if any of the bytes cannot be had.
+        Raises SourceError if any of the bytes cannot be read.
         """
         ...
 
     @property
-    def far(self) -> Far | None:
-        """How to read in few rounds, where that matters."""
+    def planner(self) -> Planner | None:
+        """Helps `run` to read in few rounds; None if rounds cost nothing."""
         ...
 
     def held(self) -> memoryview | None:
-        """Return the whole file, where all of it was read from far away and is still in memory; else None."""
+        """Return the whole file if all of it was fetched from a remote source and is still in memory, else None."""
         ...
 
     def close(self) -> None:
-        """Let go of the file. Buffers that were returned stay valid."""
+        """Close the file. Buffers that were returned stay valid."""
         ...
 
     def __enter__(self) -> Self: ...

@@ -1,4 +1,4 @@
-"""A range of bytes that somebody wants."""
+"""Byte ranges, and hints about them for the planner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """`nbytes` bytes from `address` on, counted from the first byte of the source."""
+    """`nbytes` bytes, beginning at `address`, which counts from the first byte of the source."""
 
     address: int
     nbytes: int
@@ -19,18 +19,18 @@ class Span(NamedTuple):
 
 
 class Pages:
-    """Says of a file that it keeps its metadata together, in pages of their own: the rest need not be read."""
+    """A hint that the file keeps its metadata in separate pages, so reading ahead elsewhere is useless."""
 
     __slots__ = ()
 
 
 class AmongData(NamedTuple):
-    """Says of what is asked for next that it lies among data: in a file with pages, nothing near it will be wanted."""
+    """A hint that the next spans are between data. In a file with pages, no bytes near them will be needed."""
 
     spans: Sequence[Span]
 
 
 class Rounds(NamedTuple):
-    """Says that what is asked for next is the first link of a chain: so many rounds, one after the other, at least."""
+    """A hint that the next request begins a chain of at least `to_come` rounds."""
 
     to_come: int

@@ -1,11 +1,11 @@
 """Steps: parsers that ask for bytes instead of reading them.
 
-A Step is a generator that yields the spans it wants and is handed one buffer for each. It does no I/O, so many Steps
-can run in lockstep: each round of all of them together is one batch of ranges, however many there are. The number of
-rounds then depends on the depth of the file's structures, not on how many objects it holds.
+A Step is a generator that yields the spans it wants and receives one buffer for each. It does no I/O, so many Steps can
+run in lockstep: each round of all Steps together is one batch of ranges. The number of rounds then depends on the depth
+of the file's structures, not on the number of objects.
 
-Steps whose bytes were fetched before need not wait for those of others: a joint request may be answered in part. So the
-rounds are as many as the longest chain of fetches has links, and a file whose metadata is at its beginning needs few.
+A Step whose bytes are cached need not wait for other Steps: a joint request may be answered in part. So the number of
+rounds is the length of the longest chain of fetches, and a file with its metadata at the start needs few.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ReadMany: TypeAlias = Callable[[Sequence[Span]], Sequence[memoryview]]
 
 
 class Hints(list[Span | Pages | Rounds | AmongData]):
-    """What will be wanted later: answered with nothing, at once, and fetched along with the next round if it can be."""
+    """Spans that will be wanted later. They get an empty answer; the next round fetches them if that is cheap."""
 
 
 class Joint(list[Span]):
-    """The requests of several steps, each of which can go on without the others: some answers may come later.
+    """The merged requests of several steps. Each step can continue without the others, so some answers may come later.
 
-    `is_stuck` says that the last answers were enough for none of them; `hints` are those of all.
+    `is_stuck` means that the last answers let no step continue. `hints` has the hints of all steps.
     """
 
     __slots__ = ("hints", "is_stuck")
@@ -45,37 +45,37 @@ class Joint(list[Span]):
 
 
 class Partial(list[memoryview | None]):
-    """Answers to a joint request, None where one comes later."""
+    """Answers to a joint request; None for those that come later."""
 
 
-class Far(Protocol):
-    """A source for which it matters what was fetched before, and what will be wanted later."""
+class Planner(Protocol):
+    """A source with a cache, which plans its rounds."""
 
     def peek(self, spans: Sequence[Span], /) -> Sequence[memoryview] | Partial | None:
-        """Return as many answers as take no fetching, None in the place of others; None for all where that is none."""
+        """Return the cached answers, with None for spans that are not cached. Return None if no span is cached."""
         ...
 
     def take_hints(self, hints: Hints, /) -> None:
-        """Remember what will be wanted later."""
+        """Remember hints for the next round."""
         ...
 
 
-def run(step: Step[T], read_many: ReadMany, far: Far | None = None) -> T:
-    """Return what `step` returns, reading what it asks for, one batch a round.
+def run(step: Step[T], read_many: ReadMany, planner: Planner | None = None) -> T:
+    """Return the result of `step`. Each round reads the spans it asks for as one batch.
 
-    From a source that is `far`, more is read only when all has been done that can be with the bytes at hand.
+    With a `planner`, the next round is read only when no step can continue with the cached bytes.
     """
     try:
         wanted = next(step)
         while True:
             hints = wanted if isinstance(wanted, Hints) else wanted.hints if isinstance(wanted, Joint) else None
-            if far and hints:
-                far.take_hints(hints)
+            if planner and hints:
+                planner.take_hints(hints)
             if not wanted or isinstance(wanted, Hints):
                 wanted = step.send(())
                 continue
-            answers = far.peek(wanted) if far and isinstance(wanted, Joint) and not wanted.is_stuck else None
-            # Only a joint request is answered in part, and those who make it know.
+            answers = planner.peek(wanted) if planner and isinstance(wanted, Joint) and not wanted.is_stuck else None
+            # Only joint requests get partial answers, and the code that makes them expects that.
             wanted = step.send(read_many(wanted) if answers is None else cast("Sequence[memoryview]", answers))
     except StopIteration as finished:
         result: T = finished.value
@@ -83,7 +83,7 @@ def run(step: Step[T], read_many: ReadMany, far: Far | None = None) -> T:
 
 
 def bounded(read_many: ReadMany, limits: Limits) -> ReadMany:
-    """Return `read_many` as long as all that is asked for is no more metadata than a file may have."""
+    """Return a `read_many` that raises LimitReached once more metadata than `limits` allows has been requested."""
     asked = 0
 
     def read(spans: Sequence[Span]) -> Sequence[memoryview]:
@@ -96,20 +96,20 @@ def bounded(read_many: ReadMany, limits: Limits) -> ReadMany:
 
 
 def attempt(step: Step[T]) -> Step[T | H5ZarrError]:
-    """Return what `step` returns, or the error that ended it: one broken part leaves its neighbours whole."""
+    """Return the result of `step`, or the error that ended it, so that one broken part does not affect others."""
     try:
         return (yield from step)
     except H5ZarrError as error:
-        return error.with_traceback(None)  # which would keep all that the step held
+        return error.with_traceback(None)  # the traceback would keep the step's local variables alive
 
 
 def together(steps: Iterable[Step[T]]) -> Step[list[T]]:
-    """Return the results of `steps`, in their order, having merged the requests of each round into one."""
+    """Return the results of `steps`, in the same order. The requests of each round are merged into one."""
     running = list(steps)
     try:
         return (yield from _in_lockstep(running))
     finally:
-        for step in running:  # where one failed, the others are given up
+        for step in running:  # if one has failed, the others have not finished
             step.close()
 
 
@@ -149,7 +149,7 @@ def _in_lockstep(running: list[Step[T]]) -> Step[list[T]]:
 
 
 def _finish_alone(step: Step[T], wanted: Sequence[Span] | Hints) -> Step[T]:
-    """Return what a step returns that asks for `wanted` next, and with which nobody else runs any more."""
+    """Return the result of the last running step, which asks for `wanted` next."""
     try:
         while True:
             wanted = step.send((yield wanted))
@@ -159,7 +159,7 @@ def _finish_alone(step: Step[T], wanted: Sequence[Span] | Hints) -> Step[T]:
 
 
 def _advance(step: Step[Any], answers: Sequence[memoryview] | None, hints: Hints) -> Sequence[Span]:
-    """Return what a step asks for next, having added to `hints` what it will want later."""
+    """Return the next request of a step, and add its hints to `hints`."""
     wanted = next(step) if answers is None else step.send(answers)
     if type(wanted) is list:  # as nearly all requests are
         return cast("list[Span]", wanted)
@@ -173,14 +173,14 @@ def _advance(step: Step[Any], answers: Sequence[memoryview] | None, hints: Hints
 
 
 def _join(requests: list[Sequence[Span]], hints: Hints, is_stuck: bool) -> Sequence[Span]:
-    """Return several requests as one. One that is alone is passed on as it is: a column is answered as one."""
+    """Return several requests as one. A single request is passed on unchanged, so that a column stays a column."""
     if len(requests) == 1 and not hints:
         return requests[0]
     return Joint(chain.from_iterable(requests), hints, is_stuck=is_stuck)
 
 
 def _share(buffers: Sequence[memoryview], requests: list[Sequence[Span]]) -> list[Sequence[memoryview] | None]:
-    """Return the answers to each of the requests that were joined; None where somebody cannot yet go on."""
+    """Return the answers to each of the joined requests; None if its step cannot continue yet."""
     if len(requests) == 1 and not isinstance(buffers, Partial):
         return [buffers]
     shares: list[Sequence[memoryview] | None] = []
@@ -203,16 +203,16 @@ def _partial_share(share: Sequence[memoryview], wanted: Sequence[Span]) -> Seque
 
 
 def both(one: Step[T], other: Step[U]) -> Step[tuple[T, U]]:
-    """Return the results of two steps of different kinds, having merged their rounds."""
+    """Return the results of two steps of different types. Their rounds are merged."""
     first, second = yield from together(cast("list[Step[object]]", [one, other]))
     return cast("T", first), cast("U", second)
 
 
 class Crew:
-    """Steps that run in lockstep, to which more may be added while they run.
+    """Steps that run in lockstep. Running steps can start others.
 
-    `start` runs a step up to its first request; what it asks for joins the next round. When a step ends, `done` gets
-    its result, and may start others: they run as soon as `done` returns, so a tree of any depth is walked without
+    `start` runs a step up to its first request, which becomes part of the next round. When a step ends, `done` receives
+    its result and may start other steps. They run as soon as `done` returns, so a tree of any depth is walked without
     recursion.
     """
 
@@ -250,7 +250,7 @@ class Crew:
             yield self._hints
 
     def _advance(self) -> None:
-        """Run every step that is ready until it asks for bytes or ends, and those that are started meanwhile."""
+        """Run every ready step until it asks for bytes or ends, including steps that are started meanwhile."""
         self._advancing = True
         try:
             while self._ready:

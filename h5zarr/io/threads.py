@@ -1,4 +1,4 @@
-"""The threads that chunks are decoded in: as many as there are processors, for the whole process."""
+"""The thread pool that decodes chunks: one per process, with one thread per processor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _pool: ThreadPoolExecutor | None = None
 
 
 def decoding_threads() -> ThreadPoolExecutor:
-    """Return the pool. Nothing that runs in it may wait for another thing that does."""
+    """Return the pool. A task in it must not wait for another task in it."""
     global _pool
     if _pool is None:
         _pool = ThreadPoolExecutor(processor_count(), thread_name_prefix="h5zarr")
@@ -17,12 +17,12 @@ def decoding_threads() -> ThreadPoolExecutor:
 
 
 def processor_count() -> int:
-    """Return how many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _forget() -> None:
-    """The threads of a pool stay behind when a process forks."""
+    """Drop the pool in a child process, because its threads exist only in the parent."""
     global _pool
     _pool = None
 

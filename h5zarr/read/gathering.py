@@ -25,7 +25,7 @@ class Gathering:
         self._sources = sources
         self._loop = asyncio.get_running_loop()
         self._waiting: dict[Wanted, asyncio.Future[memoryview]] = {}
-        self._under_way: dict[Wanted, asyncio.Future[memoryview]] = {}
+        self._in_flight: dict[Wanted, asyncio.Future[memoryview]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -35,7 +35,7 @@ class Gathering:
     async def get(self, source: int, span: Span) -> memoryview:
         """Return the bytes of `span`."""
         wanted = (source, span)
-        future = self._under_way.get(wanted) or self._waiting.get(wanted)
+        future = self._in_flight.get(wanted) or self._waiting.get(wanted)
         if future is None:
             if not self._waiting:
                 self._loop.call_later(self._sources.access.network.gather_seconds, self._send)
@@ -45,7 +45,7 @@ class Gathering:
 
     def _send(self) -> None:
         sent, self._waiting = self._waiting, {}
-        self._under_way |= sent
+        self._in_flight |= sent
         by_source: dict[int, list[Wanted]] = {}
         for wanted in sent:
             by_source.setdefault(wanted[0], []).append(wanted)
@@ -56,7 +56,7 @@ class Gathering:
 
     async def _read(self, source: int, group: list[Wanted]) -> None:
         """Read the requested ranges of one source in a thread, answering each as its bytes arrive."""
-        futures = [self._under_way[wanted] for wanted in group]
+        futures = [self._in_flight[wanted] for wanted in group]
 
         def deliver(numbers: Sequence[int], buffers: Sequence[memoryview]) -> None:
             self._loop.call_soon_threadsafe(_answer, [futures[number] for number in numbers], buffers)
@@ -72,7 +72,7 @@ class Gathering:
                     future.exception()  # mark it as retrieved: the requester may be gone
         finally:
             for wanted in group:
-                del self._under_way[wanted]
+                del self._in_flight[wanted]
 
 
 def _answer(futures: Sequence[asyncio.Future[memoryview]], buffers: Sequence[memoryview]) -> None:

@@ -57,7 +57,7 @@ def read_dataset(url: str, **choices: Any) -> Any:
 
 @pytest.mark.parametrize("read", [read_store, read_dataset])
 def test_a_file_on_this_machine_is_read_only_where_that_is_allowed(read: Any, url: str, secret: Path) -> None:
-    with pytest.raises(NotAllowed, match="references from elsewhere name a file on this machine"):
+    with pytest.raises(NotAllowed, match="remote references name a file on this machine"):
         read(url)
     with pytest.raises(NotAllowed):
         read(url, allow=[str(secret.parent / "elsewhere")])

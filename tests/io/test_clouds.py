@@ -94,7 +94,7 @@ def test_one_request_opens_an_object_and_tells_what_it_is(cloud: Cloud, server: 
 
 
 @every_cloud
-def test_as_many_requests_are_under_way_as_the_policy_says(cloud: Cloud, server: RangeServer, body: bytes) -> None:
+def test_as_many_requests_are_in_flight_as_the_policy_says(cloud: Cloud, server: RangeServer, body: bytes) -> None:
     server.latency = 0.1
     try:
         with open_source(

@@ -89,8 +89,8 @@ def test_pieces_are_all_blocks_and_pages_are_given_back_when_many_are_mapped(
         blocks = source.read_many(SpanColumn(ADDRESSES, 8))
         assert isinstance(blocks, BlockColumn)
         given_back: list[BlockColumn] = []
-        let_go = BlockColumn._let_go
-        monkeypatch.setattr(BlockColumn, "_let_go", lambda self: (given_back.append(self), let_go(self)))
+        release = BlockColumn._release_pages
+        monkeypatch.setattr(BlockColumn, "_release_pages", lambda self: (given_back.append(self), release(self)))
         for most, count in ((1 << 28, 0), (1, 3)):
             monkeypatch.setattr("h5zarr.io.column._MOST_MAPPED", most)
             given_back.clear()

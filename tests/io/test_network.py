@@ -60,23 +60,23 @@ def test_reading_ahead_grows_with_what_is_lacking_and_with_what_it_has_earned() 
 def test_a_meter_keeps_the_best_answer_within_reason() -> None:
     meter = PaceMeter()
     assert meter.pace == Pace(0.04, 100e6)
-    meter.note_answer(0.08)
-    meter.note_answer(0.03)
-    meter.note_answer(0.5)
+    meter.note_response(0.08)
+    meter.note_response(0.03)
+    meter.note_response(0.5)
     meter.note_bytes(100_000, 1e-6)  # too few to say anything
     meter.note_bytes(MIB, 0.0)
     assert meter.pace == Pace(0.03, 100e6)
     meter.note_bytes(1_000_000, 0.1)
     meter.note_bytes(1_000_000, 0.05)
     assert meter.pace == Pace(0.03, 20e6)
-    meter.note_answer(1e-9)
+    meter.note_response(1e-9)
     meter.note_bytes(10**9, 1e-6)
     assert meter.pace == Pace(0.0005, 10e9)
 
 
 def test_what_is_stated_is_not_measured() -> None:
     meter = PaceMeter(latency_seconds=0.0, bytes_per_second=5e6)
-    meter.note_answer(0.3)
+    meter.note_response(0.3)
     meter.note_bytes(MIB, 0.01)
     assert meter.pace == Pace(0.0, 5e6)
 

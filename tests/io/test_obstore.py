@@ -60,7 +60,7 @@ def through_store(server: Any, policy: NetworkPolicy) -> ObjectSource:
     return ObjectSource(over_http(server), "file.h5", url=server.url("/file.h5"), network=policy)
 
 
-def test_requests_under_way_are_bounded(serve: Any, body: bytes) -> None:
+def test_requests_in_flight_are_bounded(serve: Any, body: bytes) -> None:
     server = serve(body, latency=0.02)
     with through_store(server, replace(EXACT, concurrency=5)) as source:
         source.read_many([Span(n * 10_000, 100) for n in range(100)])

@@ -115,8 +115,8 @@ def test_a_small_file_is_read_whole_in_one_request(serve: Any, body: bytes) -> N
 
 def test_of_a_file_that_came_whole_nothing_is_planned(serve: Any, body: bytes) -> None:
     with open_source(serve(body[:MIB]).url("/file.h5")) as small, open_source(serve(body).url("/file.h5")) as large:
-        assert small.far is None
-        assert large.far is large
+        assert small.planner is None
+        assert large.planner is large
         assert read(small, [Span(5, 0), Span(MIB, 0), Span(7, 3)]) == [b"", b"", body[7:10]]
         for outside in (Span(MIB - 1, 2), Span(-1, 2), Span(2**70, 1), Span(3, -1)):
             with pytest.raises(SourceError, match=r"file\.h5"):
@@ -172,7 +172,7 @@ def test_identities_are_found_under_the_names_of_various_stores(stated: dict[str
     assert interpret_identity(stated) == identity
 
 
-def test_requests_under_way_are_bounded(serve: Any, body: bytes) -> None:
+def test_requests_in_flight_are_bounded(serve: Any, body: bytes) -> None:
     server = serve(body, latency=0.02)
     with open_source(server.url("/file.h5"), Access(network=replace(EXACT, concurrency=5))) as source:
         spans = [Span(n * 10_000, 100) for n in range(100)]

@@ -111,10 +111,10 @@ def test_requests_of_all_sources_together_are_bounded(serve: Any, body: bytes, m
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_child_process_does_not_wait_for_what_is_under_way_in_its_parent() -> None:
-    with sharing().under_way.reserve(1 << 40):
+def test_a_child_process_does_not_wait_for_what_is_in_flight_in_its_parent() -> None:
+    with sharing().in_flight.reserve(1 << 40):
         child = os.fork()
         if child == 0:
-            with sharing().under_way.reserve(1):
+            with sharing().in_flight.reserve(1):
                 os._exit(7)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -145,7 +145,7 @@ def test_a_file_url_is_read_as_it_is_written_or_escaped_and_never_as_both(
     for url in (f"file://{folder}/{name}", (folder / name).as_uri()):
         other = Path(url.removeprefix("file://"))
         if (other.name != name and other.exists()) or (name in ("a%20b.h5", "a%2520b.h5") and other.name == name):
-            with pytest.raises(UnclearURL, match="another one of the name") as caught:
+            with pytest.raises(UnclearURL, match="another one has this name with percent escapes decoded") as caught:
                 translate(url)
             assert caught.value.remedy
             continue
@@ -172,7 +172,7 @@ def test_what_may_not_stand_in_a_url_is_escaped(server: RangeServer, name: str, 
 def test_a_fragment_is_refused(server: RangeServer) -> None:
     """The server would be asked for "a", and that is there."""
     for read in (translate, open_store):
-        with pytest.raises(UnclearURL, match=r"/d/a#b\.h5: there is a \"#\"") as caught:
+        with pytest.raises(UnclearURL, match=r"/d/a#b\.h5: the URL contains a \"#\"") as caught:
             read(server.url("/d/a#b.h5"))
         assert "%23" in caught.value.remedy
     with pytest.raises(UnclearURL, match="#"):
@@ -367,6 +367,6 @@ def test_the_command_says_what_to_do_about_a_fragment(
 ) -> None:
     assert main(["translate", server.url("/d/a#b.h5"), str(tmp_path / "refs.json")]) == 2
     said = capsys.readouterr().err
-    assert "/d/a#b.h5: there is a" in said
-    assert "Write %23" in said
+    assert "/d/a#b.h5: the URL contains a" in said
+    assert "write %23" in said
     assert not list(tmp_path.iterdir())

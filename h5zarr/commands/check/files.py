@@ -96,7 +96,7 @@ def _cost_so_far(source: WatchedSource, log: RequestLog, *, is_classic: bool) ->
     asked, places = source.asked, source.places()
     is_paged = source.is_paged
     # The superblock has been read already, so this fetches nothing.
-    block = 0 if is_classic else run(read_superblock(source.nbytes), source.read_many, source.far).sizes.base
+    block = 0 if is_classic else run(read_superblock(source.nbytes), source.read_many, source.planner).sizes.base
     return MetadataCost(
         rounds=log.rounds,
         requests=log.requests,

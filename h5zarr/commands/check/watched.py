@@ -20,7 +20,7 @@ from h5zarr.io.network import NetworkPolicy
 from h5zarr.io.plan import Ranges, unite_ranges
 from h5zarr.io.source import Identity, Source, open_source
 from h5zarr.io.span import Pages, Span
-from h5zarr.io.steps import Far, Hints, Partial
+from h5zarr.io.steps import Hints, Partial, Planner
 
 _NONE: Ranges = np.empty((0, 2), np.int64)
 
@@ -28,9 +28,9 @@ _NONE: Ranges = np.empty((0, 2), np.int64)
 class WatchedSource:
     """A source that wraps another: it answers in the same way, and records the ranges and hints."""
 
-    def __init__(self, inner: Source, far: Far | None) -> None:
+    def __init__(self, inner: Source, planner: Planner | None) -> None:
         self._inner = inner
-        self._far = far
+        self._planner = planner
         self.asked = _NONE
         self.is_paged = False
 
@@ -51,7 +51,7 @@ class WatchedSource:
         return self._inner.log
 
     @property
-    def far(self) -> Self:
+    def planner(self) -> Self:
         return self
 
     def read_many(self, spans: Sequence[Span]) -> Sequence[memoryview]:
@@ -61,12 +61,12 @@ class WatchedSource:
     def peek(self, spans: Sequence[Span]) -> Sequence[memoryview] | Partial | None:
         self._note(spans)
         # A file that arrived whole with the first response is local from then on.
-        return self._inner.read_many(spans) if self._far is None else self._far.peek(spans)
+        return self._inner.read_many(spans) if self._planner is None else self._planner.peek(spans)
 
     def take_hints(self, hints: Hints) -> None:
         self.is_paged |= any(isinstance(hint, Pages) for hint in hints)
-        if self._far is not None:
-            self._far.take_hints(hints)
+        if self._planner is not None:
+            self._planner.take_hints(hints)
 
     def held(self) -> memoryview | None:
         return self._inner.held()
@@ -110,7 +110,7 @@ def open_watched(url: str, access: Access) -> Iterator[WatchedSource]:
             modelled = stack.enter_context(FileObjectSource(file, url=opened.url, network=_modelled(access.network)))
             yield WatchedSource(modelled, modelled)
         else:
-            yield WatchedSource(opened, opened.far)
+            yield WatchedSource(opened, opened.planner)
 
 
 def _modelled(given: NetworkPolicy) -> NetworkPolicy:

@@ -125,8 +125,8 @@ def _walk(root: str) -> Iterator[str]:
 
 
 def _list_remote(location: Location, access: Access) -> Iterator[Listed]:
-    from h5zarr.io.answers import interpret_identity
     from h5zarr.io.filesystems import shared_filesystem
+    from h5zarr.io.responses import interpret_identity
 
     shown, options, timeout = str(location), access.options_for(location), access.network.timeout_seconds
     filesystem, path = or_source_error(shown, timeout, lambda: shared_filesystem(location.for_fsspec(), options))
@@ -176,8 +176,8 @@ def _path_of(url: str) -> str:
 
 def ask_identity(url: str, access: Access) -> Identity | None:
     """Return the state of one file, or None if it is unavailable; reading the file then reports why."""
-    from h5zarr.io.answers import interpret_identity
     from h5zarr.io.filesystems import shared_filesystem
+    from h5zarr.io.responses import interpret_identity
 
     location = Location.parse(url)
     if location.path is not None:

@@ -108,7 +108,7 @@ class Related:
 
     def run(self, number: int, step: Step[T]) -> T:
         source = self._source(number)
-        return run(step, source.read_many, source.far)
+        return run(step, source.read_many, source.planner)
 
     def close(self) -> None:
         """Close the files opened here. The file itself stays open, and all scanned metadata stay available."""

@@ -216,7 +216,7 @@ def _translate_classic(
 ) -> Translation:
     """Return the translation of a netCDF-3 file, which refers to no other files."""
     tree = interpret_classic(file, target)
-    hierarchy = _encode(tree, lambda _, step: run(step, source.read_many, source.far), options, warnings)
+    hierarchy = _encode(tree, lambda _, step: run(step, source.read_many, source.planner), options, warnings)
     return Translation(
         fitted=_fit(hierarchy, options, container),
         provenance=Provenance(__version__, (SourceState(_reference(url), source.identity),)),

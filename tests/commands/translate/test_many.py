@@ -46,7 +46,7 @@ def test_a_file_that_cannot_be_read_does_not_end_the_others(server: RangeServer)
     assert [isinstance(outcomes[url].error, H5ZarrError) for url in urls] == [True, False, True, False]
 
 
-def test_several_are_under_way_and_share_their_connections(server: RangeServer) -> None:
+def test_several_are_in_flight_and_share_their_connections(server: RangeServer) -> None:
     urls = [server.url(f"/{NAMES[0]}")] * 40
     started = time.perf_counter()
     assert sum(outcome.error is None for outcome in translate_many(urls, at_once=10)) == 40

@@ -194,7 +194,7 @@ def test_a_changed_source_is_noticed_first(source: Path, tmp_path: Path) -> None
     status = source.stat()
     os.utime(source, ns=(status.st_atime_ns, status.st_mtime_ns + 10**9))
     found = verify(tmp_path / "refs.json")
-    assert "time of change" in found.changed
+    assert "modification time" in found.changed
     assert not found.is_right
     assert not found.arrays
 

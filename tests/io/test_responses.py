@@ -9,14 +9,14 @@ import time
 import fsspec  # type: ignore[import-untyped, unused-ignore]
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
-from h5zarr.io.answers import Answer, ask_range
+from h5zarr.io.responses import Response, request_range
 from h5zarr.io.span import Span
 
 EARLY, LATE, PAUSE_SECONDS = 400_000, 300_000, 0.3
 
 
 def answer_in_two_parts(listening: socket.socket) -> None:
-    """Answer one request: with the head and most of the body at once, and with the rest after a pause."""
+    """Answer one request: send the head and most of the body at once, and the rest after a pause."""
     connection, _ = listening.accept()
     with connection:
         connection.recv(65536)
@@ -33,7 +33,7 @@ def test_bytes_that_came_with_the_beginning_do_not_count_as_fast() -> None:
         server = threading.Thread(target=answer_in_two_parts, args=(listening,))
         server.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/file.h5"
-        answer: Answer = sync(filesystem.loop, ask_range, filesystem, url, Span(0, EARLY + LATE), {})
+        answer: Response = sync(filesystem.loop, request_range, filesystem, url, Span(0, EARLY + LATE), {})
         server.join()
     assert answer.body == b"e" * EARLY + b"l" * LATE
     assert answer.wait_seconds is not None

@@ -1,4 +1,4 @@
-"""Steps that read from far away: what is at hand is used first, and what will be wanted comes along."""
+"""Steps over a remote source: cached bytes are used first, and hinted bytes are fetched with the next round."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from h5zarr.io.steps import Crew, Hints, Partial, Step, attempt, both, run, toge
 
 
 class FarFile:
-    """A file of the bytes 0, 1, 2, ... that holds what it has read, and a beginning; a round reads what it lacks."""
+    """A file of the bytes 0, 1, 2, ... with a cache. The first `held` bytes are cached from the start."""
 
     def __init__(self, held: int = 0, *, takes_hints: bool = False) -> None:
         self.held = set(range(held))
@@ -61,7 +61,7 @@ def test_steps_that_have_their_bytes_do_not_wait_for_those_that_lack_some() -> N
     assert file.rounds == [[200, 201, 202]]
 
 
-def test_near_sources_are_read_in_lockstep() -> None:
+def test_steps_run_in_lockstep_without_a_planner() -> None:
     file = FarFile(held=100)
     run(together([read_chain(200, 1), read_chain(2, 3, 201)]), file.read_many)
     assert file.rounds == [[200], [201]]
@@ -115,13 +115,13 @@ def test_what_was_hinted_at_comes_with_the_next_round() -> None:
     assert file.rounds == [[1, 2, 3]]
 
 
-def test_who_is_near_passes_over_hints() -> None:
+def test_hints_are_ignored_without_a_planner() -> None:
     file = FarFile()
     assert run(both(hint_at(200, 1), hint_at(201, 2)), file.read_many) == ([1], [2])
     assert (file.rounds, file.hints) == ([[1, 2]], [])
 
 
-# A leaf is a chain: in each of its links some places are asked for together, after a hint where that is said.
+# A leaf is a chain of requests. Each link has some places to read together, and whether to send a hint first.
 links = st.tuples(st.booleans(), st.lists(st.integers(0, 50), min_size=1, max_size=3))
 trees = st.recursive(st.lists(links, max_size=4), lambda children: st.tuples(children, children), max_leaves=12)
 
