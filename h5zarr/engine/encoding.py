@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from h5zarr.engine.elements import Presentation
 from h5zarr.filters.table import FILTERS
 from h5zarr.tree import StoredFilter, StoredForm
 from h5zarr.zarr_model.codecs import find_similar_filter
+from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode
 
 # What netCDF4-python reports, in its order: later compressors determine `complevel`.
@@ -26,7 +29,9 @@ def netcdf_encoding(
     encoding: dict[str, Any] = {"dtype": presentation.in_encoding}
     if not is_classic:
         form = form or derive_form(array)
-        encoding |= _filters(form.filters) | _chunking(form.chunk_shape, array)
+        is_regular = isinstance(array.grid, RegularGrid)
+        chunking = _chunking(form.chunk_shape, array) if is_regular else _uneven_chunking(array)
+        encoding |= _filters(form.filters) | chunking
     return encoding | {"source": source, "original_shape": array.shape}
 
 
@@ -54,12 +59,25 @@ def _filters(filters: Sequence[StoredFilter]) -> dict[str, Any]:
     return found
 
 
+def _uneven_chunking(array: ArrayNode) -> dict[str, Any]:
+    """Return the chunks that xarray should prefer for an array whose chunks have different lengths.
+
+    There is no `chunksizes`: netCDF cannot write such chunks.
+    """
+    lengths = {}
+    for name, axis in zip(array.dimension_names, array.grid.axes, strict=True):
+        starts, stops = axis.bounds(np.arange(axis.count))
+        lengths[name] = tuple((stops - starts).tolist())
+    return {"contiguous": False, "chunksizes": None, "preferred_chunks": lengths}
+
+
 def derive_form(array: ArrayNode) -> StoredForm:
     """Return how an array is probably stored in its file, judging by its chunks and codecs.
 
     A single plain chunk with the whole array counts as contiguous.
     """
     filters = tuple(filter(None, map(find_similar_filter, array.codecs)))
-    is_whole = all(chunk >= extent for chunk, extent in zip(array.chunk_shape, array.shape, strict=True))
     is_plain = not filters and len(array.codecs) == 1
-    return StoredForm(chunk_shape=None if is_whole and is_plain else array.chunk_shape, filters=filters)
+    chunk_shape = array.grid.largest_shape
+    is_whole = all(chunk >= extent for chunk, extent in zip(chunk_shape, array.shape, strict=True))
+    return StoredForm(chunk_shape=None if is_whole and is_plain else chunk_shape, filters=filters)

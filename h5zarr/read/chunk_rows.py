@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.zarr_model.grid import ChunkGrid, Column
+from h5zarr.zarr_model.chunk_selection import Column
+from h5zarr.zarr_model.grid import ChunkGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode
 
 

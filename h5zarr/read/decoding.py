@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any, TypeAlias
 
@@ -15,13 +16,16 @@ from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Unrepresentable
 from h5zarr.filters.pipeline import undo_filters
 from h5zarr.filters.shuffle import unshuffled
 from h5zarr.limits import USUAL, Limits
-from h5zarr.zarr_model.codecs import ELEMENTS_CODEC, CodecFilter, byte_order, find_filter
+from h5zarr.zarr_model.codecs import ELEMENTS_CODEC, CodecFilter, byte_order, find_filter, split_crop
 from h5zarr.zarr_model.data_types import decode_data_type
+from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json
 from h5zarr.zarr_model.vlen_text import decode_texts
 
 Content: TypeAlias = bytes | memoryview
-Decode: TypeAlias = Callable[[Content], npt.NDArray[Any]]
+Shape: TypeAlias = tuple[int, ...]
+Decode: TypeAlias = Callable[[Content, Shape], npt.NDArray[Any]]
+"""Turns the bytes of a chunk into its values, given the shape in which it is stored."""
 
 _SHUFFLE = 2
 
@@ -30,11 +34,13 @@ _SHUFFLE = 2
 class Decoder:
     """Turns the bytes of a chunk into its values.
 
-    `is_plain`: the bytes are the values, so that they can be read directly into the result.
+    `stored_shape` is the shape in which every chunk is stored; None if chunks are stored as the grid divides the array,
+    in different shapes. `is_plain`: the bytes are the values, so that they can be read directly into the result.
     """
 
     dtype: np.dtype[Any]
     decode: Decode
+    stored_shape: Shape | None
     is_plain: bool = False
 
 
@@ -50,9 +56,9 @@ def find_decoder(node: ArrayNode, limits: Limits = USUAL) -> Decoder | None:
 def _guarded(decode: Decode) -> Decode:
     """Return the same decoder, which raises MalformedFile for unforeseen exceptions: codec settings are untrusted."""
 
-    def guarded(content: Content) -> npt.NDArray[Any]:
+    def guarded(content: Content, shape: Shape) -> npt.NDArray[Any]:
         try:
-            return decode(content)
+            return decode(content, shape)
         except SURPRISES as error:
             raise surprised(error) from error
 
@@ -60,42 +66,42 @@ def _guarded(decode: Decode) -> Decode:
 
 
 def _find_decoder(node: ArrayNode, limits: Limits) -> Decoder:
-    first, *others = node.codecs
+    stored_shape, (first, *others) = split_crop(node.codecs, len(node.shape))
+    if stored_shape is None and isinstance(node.grid, RegularGrid):
+        stored_shape = node.chunk_shape
     dtype = decode_data_type(node.data_type, byte_order(node.codecs))
-    shape = node.chunk_shape
+    make = partial(Decoder, dtype=dtype, stored_shape=stored_shape)
     if first["name"] == "vlen-utf8":
-        return Decoder(dtype=dtype, decode=_texts(shape, _filters(others), limits))
+        return make(decode=_texts(_filters(others), limits))
     if first["name"] != "bytes":
         raise Unrepresentable(f"codec {first['name']} is not read here")
     if others and others[0]["name"] == ELEMENTS_CODEC:
         message = b64decode(others[0]["configuration"]["datatype"])
-        return Decoder(dtype=dtype, decode=_converted(dtype, shape, message, _filters(others[1:]), limits))
+        return make(decode=_converted(dtype, message, _filters(others[1:]), limits))
     filters = _filters(others)
     if not filters:
-        return Decoder(dtype=dtype, decode=_plain(dtype, shape), is_plain=True)
-    return Decoder(dtype=dtype, decode=_filtered(dtype, shape, filters, limits))
+        return make(decode=_plain(dtype), is_plain=True)
+    return make(decode=_filtered(dtype, filters, limits))
 
 
-def _filters(codecs: list[Json]) -> tuple[CodecFilter, ...]:
+def _filters(codecs: Sequence[Json]) -> tuple[CodecFilter, ...]:
     return tuple(map(find_filter, codecs))
 
 
-def _plain(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Decode:
-    nbytes = dtype.itemsize * prod(shape)
-
-    def decode(content: Content) -> npt.NDArray[Any]:
-        _check(len(content), nbytes)
+def _plain(dtype: np.dtype[Any]) -> Decode:
+    def decode(content: Content, shape: Shape) -> npt.NDArray[Any]:
+        _check(len(content), dtype.itemsize * prod(shape))
         return np.frombuffer(content, dtype).reshape(shape)
 
     return decode
 
 
-def _filtered(dtype: np.dtype[Any], shape: tuple[int, ...], filters: tuple[CodecFilter, ...], limits: Limits) -> Decode:
-    nbytes = dtype.itemsize * prod(shape)
+def _filtered(dtype: np.dtype[Any], filters: tuple[CodecFilter, ...], limits: Limits) -> Decode:
     ends_in_shuffle = filters[0].number == _SHUFFLE and filters[0].values == (dtype.itemsize,) and dtype.itemsize > 1
     behind = filters[1:] if ends_in_shuffle else filters
 
-    def decode(content: Content) -> npt.NDArray[Any]:
+    def decode(content: Content, shape: Shape) -> npt.NDArray[Any]:
+        nbytes = dtype.itemsize * prod(shape)
         _check_size(nbytes, limits)
         plain = undo_filters(bytes(content), behind, 0, nbytes)
         _check(len(plain), nbytes)
@@ -106,18 +112,16 @@ def _filtered(dtype: np.dtype[Any], shape: tuple[int, ...], filters: tuple[Codec
     return decode
 
 
-def _converted(
-    dtype: np.dtype[Any], shape: tuple[int, ...], message: bytes, filters: tuple[CodecFilter, ...], limits: Limits
-) -> Decode:
+def _converted(dtype: np.dtype[Any], message: bytes, filters: tuple[CodecFilter, ...], limits: Limits) -> Decode:
     """Decode elements that numpy has no type for. An array type holds several Zarr elements."""
-    count = prod(shape)
     # Imported here: few arrays have such elements, and the others are read without the HDF5 parser.
     from h5zarr.netcdf4.conversion import convert_elements, stored_nbytes
 
     per_element = convert_elements(message, bytes(stored_nbytes(message))).size
-    nbytes = stored_nbytes(message) * (count // per_element)
+    element_nbytes = stored_nbytes(message)
 
-    def decode(content: Content) -> npt.NDArray[Any]:
+    def decode(content: Content, shape: Shape) -> npt.NDArray[Any]:
+        nbytes = element_nbytes * (prod(shape) // per_element)
         if filters:
             _check_size(nbytes, limits)
         plain = undo_filters(bytes(content), filters, 0, nbytes)
@@ -127,14 +131,12 @@ def _converted(
     return decode
 
 
-def _texts(shape: tuple[int, ...], filters: tuple[CodecFilter, ...], limits: Limits) -> Decode:
-    count = prod(shape)
-
-    def decode(content: Content) -> npt.NDArray[Any]:
+def _texts(filters: tuple[CodecFilter, ...], limits: Limits) -> Decode:
+    def decode(content: Content, shape: Shape) -> npt.NDArray[Any]:
         plain = bytes(content)
         if filters:
             plain = undo_filters(plain, filters, 0, min(limits.chunk_nbytes, 2**31 - 1))
-        return decode_texts(plain, count).reshape(shape)
+        return decode_texts(plain, prod(shape)).reshape(shape)
 
     return decode
 

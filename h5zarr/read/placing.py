@@ -13,7 +13,8 @@ from h5zarr.errors import MalformedFile
 from h5zarr.io.ranges import RangeReader
 from h5zarr.io.span import Span
 from h5zarr.read.decoding import Decoder
-from h5zarr.zarr_model.grid import AxisSelection, Column, Part
+from h5zarr.zarr_model.chunk_selection import AxisSelection, Column, Part
+from h5zarr.zarr_model.grid import ChunkGrid
 
 
 class Placing:
@@ -27,27 +28,32 @@ class Placing:
         values: npt.NDArray[Any],
         axes: Sequence[AxisSelection],
         decoder: Decoder,
-        chunk_shape: tuple[int, ...],
+        grid: ChunkGrid,
     ) -> None:
         self._values = values
         self._axes = axes
         self._decoder = decoder
         self._counts = tuple(len(axis.numbers) for axis in axes)
         self._has_arrays = any(isinstance(part, np.ndarray) for axis in axes for part in axis.inside[:1])
-        self._strides = tuple(
-            decoder.dtype.itemsize * prod(chunk_shape[axis + 1 :]) for axis in range(len(chunk_shape))
-        )
-        self._chunk_nbytes = decoder.dtype.itemsize * prod(chunk_shape)
-        # Only plain values have a known position in their chunk, and only slices have a first and a last element.
-        self._is_narrow = decoder.is_plain and not self._has_arrays
+        self._shape = decoder.stored_shape
+        self._lengths: list[Column] = []
+        inner, is_even = self._shape or (), True
+        if self._shape is None:
+            divided = zip(grid.axes, axes, strict=True)
+            self._lengths = [division.stored_lengths(axis.numbers) for division, axis in divided]
+            inner = tuple([int(lengths.max(initial=0)) for lengths in self._lengths])
+            is_even = all((lengths == most).all() for lengths, most in zip(self._lengths[1:], inner[1:], strict=True))
+        self._strides = tuple(decoder.dtype.itemsize * prod(inner[axis + 1 :]) for axis in range(len(axes)))
+        self._chunk_nbytes = decoder.dtype.itemsize * prod(inner)
+        # Only plain values have a known position in their chunk, and only slices have a first and a last element. The
+        # position depends on the lengths of all axes but the first.
+        self._is_narrow = decoder.is_plain and not self._has_arrays and is_even
 
     def narrow(self, positions: Column, address: Column, nbytes: Column) -> tuple[Column, Column]:
         """Return what to read of each chunk: all of it, or, of plain values, the range from first to last."""
         if not self._is_narrow:
             return address, nbytes
-        if (nbytes != self._chunk_nbytes).any():
-            found = int(nbytes[nbytes != self._chunk_nbytes][0])
-            raise MalformedFile(f"a chunk has {found} bytes instead of {self._chunk_nbytes}")
+        self._check(positions, nbytes)
         begin = np.zeros(len(positions), np.int64)
         last = np.full(len(positions), self._decoder.dtype.itemsize, np.int64)
         for parts, axis, stride in zip(self._unravel(positions), self._axes, self._strides, strict=True):
@@ -56,6 +62,15 @@ class Placing:
             begin += starts[parts] * stride
             last += (stops[parts] - 1) * stride
         return address + begin, last - begin
+
+    def _check(self, positions: Column, nbytes: Column) -> None:
+        """Raise MalformedFile if a chunk of plain values has more or fewer bytes than values."""
+        expected = np.full(len(positions), self._chunk_nbytes)
+        if self._lengths:
+            expected = self._lengths[0][self._unravel(positions)[0]] * self._strides[0]
+        if len(wrong := np.flatnonzero(nbytes != expected)):
+            found, wanted = int(nbytes[wrong[0]]), int(expected[wrong[0]])
+            raise MalformedFile(f"a chunk has {found} bytes instead of {wanted}")
 
     def read(self, reader: RangeReader, positions: Column, address: Column, nbytes: Column) -> None:
         """Read the chunks at `positions`, whose bytes are at `address` of one file, into the result."""
@@ -70,7 +85,8 @@ class Placing:
         def deliver(numbers: Sequence[int], buffers: Sequence[memoryview]) -> None:
             put([places[number] for number in numbers], buffers)
 
-        reader.read(address, nbytes, deliver, is_light=self._is_narrow and self._chunk_nbytes < _WORTHWHILE_NBYTES)
+        is_light = self._is_narrow and self._chunk_nbytes < _WORTHWHILE_NBYTES
+        reader.read(address, nbytes, deliver, is_light=is_light)
 
     def place(self, positions: Sequence[int], contents: Sequence[memoryview]) -> None:
         """Place whole chunks, given as bytes."""
@@ -81,7 +97,10 @@ class Placing:
             outside = tuple([axis.outside[number] for axis, number in zip(axes, numbers, strict=True)])
             if self._has_arrays:
                 inside, outside = _outer(inside), _outer(outside)
-            values[outside] = decode(content)[inside]
+            shape = self._shape
+            if shape is None:
+                shape = tuple([int(sizes[number]) for sizes, number in zip(self._lengths, numbers, strict=True)])
+            values[outside] = decode(content, shape)[inside]
 
     def _place_narrow(self, positions: Sequence[int], contents: Sequence[memoryview]) -> None:
         """Place plain values, given for each chunk from the first to the last selected one."""

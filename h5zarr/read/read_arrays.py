@@ -17,8 +17,8 @@ from h5zarr.read.chunk_rows import ChunkRows, chunk_rows
 from h5zarr.read.decoding import Decoder, find_decoder
 from h5zarr.read.placing import Placing
 from h5zarr.read.sources import Sources, in_each, sized
+from h5zarr.zarr_model.chunk_selection import AxisSelection, Column, Key
 from h5zarr.zarr_model.fill_values import decode_fill
-from h5zarr.zarr_model.grid import AxisSelection, Column, Key
 from h5zarr.zarr_model.hierarchy import ArrayNode, Manifest
 
 _NONE = Manifest(index=np.empty((0, 0), np.int64), address=np.empty(0, np.int64), nbytes=np.empty(0, np.int64))
@@ -84,11 +84,11 @@ class ArrayValues:
         """Whether the references hold all of it as one chunk. Most coordinates are like that, and opening loads
         them.
         """
-        return len(self._rows.inline) == 1 and self.shape == self._node.chunk_shape
+        return len(self._rows.inline) == 1 and self.shape == self._decoder.stored_shape
 
     def _take(self, key: tuple[Any, ...]) -> npt.NDArray[Any]:
         try:
-            whole = self._decoder.decode(self._rows.inline[0])
+            whole = self._decoder.decode(self._rows.inline[0], self.shape)
         except (MalformedFile, Unsupported, LimitReached) as error:
             raise error.naming(self.path) from None
         return np.array(whole[(*key, ...)])
@@ -101,7 +101,7 @@ class ArrayValues:
         values = np.empty(shape, self.dtype)
         if bool(((rows < 0) & (inline < 0)).any()):
             values[...] = self._fill
-        placing = Placing(values, axes, self._decoder, self._node.chunk_shape)
+        placing = Placing(values, axes, self._decoder, self._node.grid)
         try:
             for position in np.flatnonzero(inline >= 0).tolist():
                 placing.place([position], [memoryview(self._rows.inline[int(inline[position])])])

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from h5zarr.errors import Unrepresentable
+from h5zarr.errors import MalformedFile, Unrepresentable
 from h5zarr.filters.pipeline import Applied, unknown_filter
 from h5zarr.filters.table import FilterKind, find_kind, find_kind_by_codec, find_kind_by_name
 from h5zarr.filters.toolkit import OWN_CODEC, Codec
 from h5zarr.zarr_model.data_types import ByteOrder
+from h5zarr.zarr_model.grid import decode_lengths
 from h5zarr.zarr_model.hierarchy import Json
 
 ELEMENTS_CODEC = "h5zarr.elements"
+CROP_CODEC = "h5zarr.crop"
 NUMCODECS_PREFIX = "numcodecs."
 
 
@@ -28,6 +30,25 @@ def byte_order(codecs: Sequence[Json]) -> ByteOrder:
         if codec["name"] == "bytes":
             return ">" if codec.get("configuration", {}).get("endian") == "big" else "<"
     return "="
+
+
+def encode_crop(stored_shape: Sequence[int]) -> Json:
+    """Return the codec for chunks that are stored with a larger shape than the grid gives them. It is the first one.
+
+    HDF5 stores every chunk in full, also the last one of a file. Joined with those of other files, that chunk is in the
+    middle of an array, where the grid leaves no room for elements past the end of the file.
+    """
+    return {"name": CROP_CODEC, "configuration": {"stored_shape": list(stored_shape)}}
+
+
+def split_crop(codecs: Sequence[Json], rank: int) -> tuple[tuple[int, ...] | None, Sequence[Json]]:
+    """Return the shape in which all chunks are stored, and the codecs that follow. None: chunks are as in the grid."""
+    if not codecs or codecs[0]["name"] != CROP_CODEC:
+        return None, codecs
+    stored_shape = decode_lengths(codecs[0].get("configuration", {}).get("stored_shape"))
+    if stored_shape is None or len(stored_shape) != rank or 0 in stored_shape:
+        raise MalformedFile(f"stored_shape of codec {CROP_CODEC} does not have {rank} positive lengths")
+    return stored_shape, codecs[1:]
 
 
 # --- from filters to codecs
@@ -139,7 +160,8 @@ _CORE = {
     ),
     **dict.fromkeys(("blosc", "crc32c", "gzip", "zstd"), CodecKind.BYTES_BYTES),
 }
-_OWN = (OWN_CODEC, ELEMENTS_CODEC)
+_OWN = (OWN_CODEC, ELEMENTS_CODEC, CROP_CODEC)
+_OWN_IN_V2 = (OWN_CODEC, ELEMENTS_CODEC)  # version 2 has regular grids only
 _IDS_V2 = frozenset(
     {
         *NUMCODECS,
@@ -155,6 +177,8 @@ def codec_kind(name: str) -> CodecKind | None:
         return _CORE[name]
     if name.startswith(NUMCODECS_PREFIX):
         return NUMCODECS.get(name.removeprefix(NUMCODECS_PREFIX))
+    if name == CROP_CODEC:
+        return CodecKind.ARRAY_ARRAY
     return CodecKind.BYTES_BYTES if name in _OWN or find_kind_by_codec(name) is not None else None
 
 
@@ -165,9 +189,9 @@ def is_known_v2(codec_id: str) -> bool:
 
 def is_same_in_v2(name: str) -> bool:
     """Return whether a codec has the same name and configuration in Zarr v2 and v3: one of h5zarr or its plugins."""
-    if name in _OWN:
+    if name in _OWN_IN_V2:
         return True
-    if name in _CORE or name in _IDS_V2 or name.startswith(NUMCODECS_PREFIX):
+    if name == CROP_CODEC or name in _CORE or name in _IDS_V2 or name.startswith(NUMCODECS_PREFIX):
         return False
     return find_kind_by_codec(name) is not None
 
@@ -204,7 +228,7 @@ def needed_package(codec: Codec) -> str:
 
 def is_compressing(codec: Codec) -> bool:
     """Return whether a codec may change the size of a chunk, checksums aside."""
-    if codec["name"] in ("bytes", "vlen-utf8", ELEMENTS_CODEC):
+    if codec["name"] in ("bytes", "vlen-utf8", ELEMENTS_CODEC, CROP_CODEC):
         return False
     kind = _kind_of(codec)
     return kind is None or kind.added_nbytes is None

@@ -7,59 +7,18 @@ extends past the end of the array is stored in full, but only part of it is insi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile, Unsupported
-
-Column: TypeAlias = npt.NDArray[np.int64]
-Key: TypeAlias = int | slice | npt.NDArray[np.integer]
-"""A selection along one axis. Axes are selected independently ("outer" indexing)."""
-Part: TypeAlias = slice | Column
+from h5zarr.zarr_model.chunk_selection import AxisSelection, ChunkAxis, Column, Key, select_axis
 
 _MOST_DIMENSIONS = 64  # numpy's limit
 _MOST = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class AxisSelection:
-    """A selection along one axis: `count` elements from the chunks `numbers`.
-
-    The elements `inside[i]` of chunk `numbers[i]` go to `outside[i]` of the result. `is_dropped` is true if an
-    integer selected the axis, so that the result does not have it.
-    """
-
-    count: int
-    numbers: Column
-    inside: list[Part]
-    outside: list[Part]
-    is_dropped: bool = False
-
-
-class ChunkAxis(Protocol):
-    """How one axis is divided into chunks."""
-
-    @property
-    def length(self) -> int:
-        """The number of elements."""
-        ...
-
-    @property
-    def shortest(self) -> int:
-        """The length of the shortest stored chunk."""
-        ...
-
-    def find(self, positions: Column, /) -> Column:
-        """Return the numbers of the chunks that contain these elements."""
-        ...
-
-    def bounds(self, numbers: Column, /) -> tuple[Column, Column]:
-        """Return where each chunk starts, and where its part inside the array stops, in elements."""
-        ...
 
 
 class ChunkGrid(Protocol):
@@ -88,6 +47,11 @@ class ChunkGrid(Protocol):
     def chunk_count(self) -> int:
         """The number of chunks, written or not."""
         return prod(self.grid_shape)
+
+    @property
+    def largest_shape(self) -> tuple[int, ...]:
+        """The length of the longest stored chunk along each axis: a bound for all chunks."""
+        return tuple(axis.longest for axis in self.axes)
 
     @property
     def strides(self) -> tuple[int, ...]:
@@ -148,12 +112,23 @@ class RegularAxis:
     def shortest(self) -> int:
         return self.chunk
 
+    @property
+    def longest(self) -> int:
+        return self.chunk
+
+    @property
+    def count(self) -> int:
+        return -(-self.length // self.chunk)
+
     def find(self, positions: Column, /) -> Column:
         return positions // self.chunk
 
     def bounds(self, numbers: Column, /) -> tuple[Column, Column]:
         starts = numbers * self.chunk
         return starts, starts + np.minimum(self.length - starts, self.chunk)  # `starts + chunk` may overflow
+
+    def stored_lengths(self, numbers: Column, /) -> Column:
+        return np.full(len(numbers), self.chunk, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,16 +153,154 @@ class RegularGrid(ChunkGrid):
         return {"name": "regular", "configuration": {"chunk_shape": self.chunk_shape}}
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class UnevenAxis:
+    """An axis with chunks of different lengths, in runs of equal ones: `runs` has rows of chunk length and count.
+
+    Runs keep the memory proportional to the metadata, which are untrusted: `[1, 1000000000]` is one row.
+    """
+
+    length: int
+    runs: Column
+    _starts: Column = field(init=False, repr=False)
+    _numbers: Column = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        chunks, counts = self.runs[:, 0], self.runs[:, 1]
+        object.__setattr__(self, "_starts", np.cumsum(chunks * counts) - chunks * counts)
+        object.__setattr__(self, "_numbers", np.cumsum(counts) - counts)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, UnevenAxis):
+            return NotImplemented
+        return self.length == other.length and np.array_equal(self.runs, other.runs)
+
+    @property
+    def shortest(self) -> int:
+        return int(self.runs[:, 0].min())
+
+    @property
+    def longest(self) -> int:
+        return int(self.runs[:, 0].max())
+
+    @property
+    def count(self) -> int:
+        return 0 if not self.length else int(self.find(np.array([self.length - 1]))[0]) + 1
+
+    def find(self, positions: Column, /) -> Column:
+        run = np.searchsorted(self._starts, positions, "right") - 1
+        numbers: Column = self._numbers[run] + (positions - self._starts[run]) // self.runs[run, 0]
+        return numbers
+
+    def bounds(self, numbers: Column, /) -> tuple[Column, Column]:
+        run = np.searchsorted(self._numbers, numbers, "right") - 1
+        starts = self._starts[run] + (numbers - self._numbers[run]) * self.runs[run, 0]
+        return starts, starts + np.minimum(self.length - starts, self.runs[run, 0])
+
+    def stored_lengths(self, numbers: Column, /) -> Column:
+        lengths: Column = self.runs[np.searchsorted(self._numbers, numbers, "right") - 1, 0]
+        return lengths
+
+
+@dataclass(frozen=True, slots=True)
+class RectilinearGrid(ChunkGrid):
+    """A grid whose chunks differ in length along some axes. Spec: zarr-extensions, chunk-grids/rectilinear."""
+
+    shape: tuple[int, ...]
+    divisions: tuple[ChunkAxis, ...]
+
+    @property
+    def axes(self) -> Sequence[ChunkAxis]:
+        return self.divisions
+
+    @property
+    def grid_shape(self) -> tuple[int, ...]:
+        return tuple([axis.count for axis in self.divisions])
+
+    def stored_shape(self, index: Sequence[int], /) -> tuple[int, ...]:
+        at = zip(self.axes, index, strict=True)
+        return tuple([int(axis.stored_lengths(np.array([number], np.int64))[0]) for axis, number in at])
+
+    def encode(self) -> dict[str, Any]:
+        # Icechunk does not accept the shorthand of a single integer for an axis of equal chunks.
+        lengths = [_encode_axis(axis) for axis in self.axes]
+        return {"name": "rectilinear", "configuration": {"kind": "inline", "chunk_shapes": lengths}}
+
+
+def _encode_axis(axis: ChunkAxis) -> list[int | list[int]]:
+    if isinstance(axis, UnevenAxis):
+        return [chunk if count == 1 else [chunk, count] for chunk, count in axis.runs.tolist()]
+    return [[axis.shortest, max(1, axis.count)]]
+
+
+def make_axis(lengths: Sequence[int] | Column, length: int) -> ChunkAxis:
+    """Return an axis of `length` elements with chunks of these stored lengths. The last may extend past the end."""
+    column = np.asarray(lengths, np.int64)
+    return _axis_of_runs(length, np.column_stack((column, np.ones_like(column))))
+
+
+def _axis_of_runs(length: int, runs: Column) -> ChunkAxis:
+    """Return an axis with runs of chunks; neighbouring runs of equal chunks become one."""
+    first = np.flatnonzero(np.diff(runs[:, 0], prepend=-1))
+    runs = np.column_stack((runs[first, 0], np.add.reduceat(runs[:, 1], first)))
+    return RegularAxis(length, int(runs[0, 0])) if len(runs) == 1 else UnevenAxis(length, runs)
+
+
+def make_grid(axes: Sequence[ChunkAxis]) -> RegularGrid | RectilinearGrid:
+    """Return the grid with these axes: a regular one if possible, which every reader knows."""
+    shape = tuple(axis.length for axis in axes)
+    if all(isinstance(axis, RegularAxis) for axis in axes):
+        return RegularGrid(shape, tuple(axis.longest for axis in axes))
+    return RectilinearGrid(shape, tuple(axes))
+
+
 def whole_grid(shape: tuple[int, ...], covered: tuple[int, ...] | None = None) -> RegularGrid:
     """Return the grid of an array with one stored chunk, which has the shape of the array or of the `covered` part."""
     return RegularGrid(shape, tuple([max(1, extent) for extent in (shape if covered is None else covered)]))
 
 
-def decode_grid(shape: Any, name: str, configuration: dict[str, Any]) -> RegularGrid:
+def decode_grid(shape: Any, name: str, configuration: dict[str, Any]) -> RegularGrid | RectilinearGrid:
     """Return the grid that `shape` and `chunk_grid` of Zarr version 3 describe."""
+    if name == "rectilinear":
+        return decode_rectilinear(shape, configuration)
     if name != "regular":
-        raise Unsupported(f'the chunk grid is "{name}", but h5zarr supports only "regular"')
+        raise Unsupported(f'the chunk grid is "{name}", but h5zarr supports only "regular" and "rectilinear"')
     return decode_regular(shape, configuration.get("chunk_shape"))
+
+
+def decode_rectilinear(shape: Any, configuration: dict[str, Any]) -> RegularGrid | RectilinearGrid:
+    """Return a rectilinear grid, or a regular one if all chunks are equal.
+
+    Chunks past the end of the array are allowed, and are not part of the grid.
+    """
+    if configuration.get("kind") != "inline":
+        raise Unsupported('a rectilinear chunk grid is read only if its kind is "inline"')
+    extents, chunk_shapes = _decode_extents(shape, "shape"), configuration.get("chunk_shapes")
+    if not isinstance(chunk_shapes, list) or len(chunk_shapes) != len(extents):
+        raise MalformedFile(f"chunk_shapes of the grid is not a list with an entry for each of {len(extents)} axes")
+    return make_grid(list(map(_decode_axis, extents, chunk_shapes)))
+
+
+def _decode_axis(length: int, value: Any) -> ChunkAxis:
+    """Return an axis: an integer is the length of all chunks, a list has lengths and pairs of length and count."""
+    pairs = [_decode_run(one) for one in value] if isinstance(value, list) else []
+    if type(value) is int and 0 < value <= _MOST:
+        return RegularAxis(length, value)
+    if not pairs or None in pairs:
+        raise MalformedFile("the length of a chunk is not a positive integer, or a pair of length and count")
+    total = sum(chunk * count for chunk, count in pairs)  # type: ignore[misc]
+    if total > _MOST:
+        raise Unsupported("the chunks of an axis have more than 2**63 elements")
+    if total < length:
+        raise MalformedFile(f"the chunks of an axis have {total} elements, but the axis has {length}")
+    return _axis_of_runs(length, np.array(pairs, np.int64))
+
+
+def _decode_run(value: Any) -> tuple[int, int] | None:
+    """Return the length and the count of a run of chunks, or None if it is neither an integer nor a pair."""
+    pair = value if isinstance(value, list) else [value, 1]
+    lengths = decode_lengths(pair)
+    return (lengths[0], lengths[1]) if lengths is not None and len(lengths) == 2 and all(lengths) else None
 
 
 def decode_regular(shape: Any, chunk_shape: Any) -> RegularGrid:
@@ -225,60 +338,3 @@ def unravel(number: int, shape: Sequence[int]) -> tuple[int, ...]:
         number, at = divmod(number, extent)
         index.append(at)
     return tuple(reversed(index))
-
-
-def select_axis(key: Key, axis: ChunkAxis) -> AxisSelection:
-    """Return what `key` selects along one axis."""
-    length = axis.length
-    if isinstance(key, slice):
-        return _select_range(range(length)[key], axis)
-    if isinstance(key, np.ndarray) and key.ndim:
-        return _select_array(_normalise(key, length), axis)
-    number = int(key)
-    if not -length <= number < length:
-        raise IndexError(f"index {number} is out of bounds for an axis of {length} elements")
-    one = _select_range(range(number % length, number % length + 1), axis)
-    return AxisSelection(1, one.numbers, one.inside, one.outside, is_dropped=True)
-
-
-def _normalise(key: npt.NDArray[np.integer], length: int) -> Column:
-    if key.dtype == bool:
-        key = np.flatnonzero(key)
-    column = key.astype(np.int64)
-    if len(column) and not (-length <= int(column.min()) and int(column.max()) < length):
-        raise IndexError(f"an index is out of bounds for an axis of {length} elements")
-    return np.where(column < 0, column + length, column)
-
-
-def _select_range(wanted: range, axis: ChunkAxis) -> AxisSelection:
-    if wanted.step < 0:
-        return _select_array(np.array(wanted, np.int64), axis)
-    if not wanted:
-        return AxisSelection(0, np.empty(0, np.int64), [], [])
-    step = wanted.step
-    if step > axis.shortest:
-        numbers = np.unique(axis.find(np.arange(wanted.start, wanted.stop, step)))
-    else:
-        first, last = axis.find(np.array([wanted.start, wanted[-1]])).tolist()
-        numbers = np.arange(first, last + 1)
-    starts, stops = axis.bounds(numbers)
-    # For each chunk: the positions in `wanted` of its first element, and of the first element after it.
-    outside_from = np.maximum(0, -((wanted.start - starts) // step))
-    outside_to = np.minimum(len(wanted), -((wanted.start - stops) // step))
-    inside_from = wanted.start + outside_from * step - starts
-    inside_to = wanted.start + (outside_to - 1) * step - starts + 1
-    rows = (inside_from.tolist(), inside_to.tolist(), outside_from.tolist(), outside_to.tolist())
-    inside: list[Part] = [slice(start, stop, step) for start, stop in zip(rows[0], rows[1], strict=True)]
-    outside: list[Part] = [slice(start, stop) for start, stop in zip(rows[2], rows[3], strict=True)]
-    return AxisSelection(len(wanted), numbers, inside, outside)
-
-
-def _select_array(wanted: Column, axis: ChunkAxis) -> AxisSelection:
-    if not len(wanted):
-        return AxisSelection(0, wanted, [], [])
-    order = np.argsort(wanted, kind="stable")
-    numbers, firsts = np.unique(axis.find(wanted[order]), return_index=True)
-    outside: list[Part] = list(np.split(order, firsts[1:]))
-    starts = axis.bounds(numbers)[0].tolist()
-    inside: list[Part] = [wanted[place] - start for place, start in zip(outside, starts, strict=True)]
-    return AxisSelection(len(wanted), numbers, inside, outside)

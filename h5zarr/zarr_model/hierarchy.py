@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import Problem, Unsupported
+from h5zarr.errors import Problem, Unrepresentable
 from h5zarr.tree import NO_NOTES, AttributeNotes, StoredForm
 from h5zarr.zarr_model.grid import ChunkGrid, RegularGrid
 
@@ -62,9 +62,10 @@ class ArrayNode:
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
-        """The shape of each chunk. Raises Unsupported where chunks have different shapes."""
+        """The shape of each chunk. Raises Unrepresentable where chunks have different shapes."""
         if not isinstance(self.grid, RegularGrid):
-            raise Unsupported("its chunks have different shapes")
+            remedy = "Write Zarr version 3 references, which have such chunks."
+            raise Unrepresentable("its chunks have different shapes", remedy=remedy)
         return self.grid.chunk_shape
 
 

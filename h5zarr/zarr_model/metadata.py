@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from h5zarr.errors import MalformedFile, Problem
 from h5zarr.zarr_model.chunk_keys import KeyLayout
-from h5zarr.zarr_model.grid import RegularGrid
+from h5zarr.zarr_model.grid import ChunkGrid
 from h5zarr.zarr_model.hierarchy import Json, Manifest
 
 
@@ -29,7 +29,7 @@ class ArrayMetadata:
     what is there, but not all that it was.
     """
 
-    grid: RegularGrid
+    grid: ChunkGrid
     data_type: Json
     codecs: tuple[Json, ...]
     fill_value: Json

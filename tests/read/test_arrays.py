@@ -209,7 +209,7 @@ def test_a_codec_without_a_configuration_has_its_defaults(tmp_path: Path) -> Non
     raw = RawFile(tmp_path / "raw.bin")
     decoder = find_decoder(make_array(raw, np.zeros(4, "<i4"), codecs=(LITTLE, {"name": "numcodecs.zlib"})))
     assert decoder is not None
-    assert decoder.decode(zlib.compress(np.arange(4, dtype="<i4").tobytes())).tolist() == [0, 1, 2, 3]
+    assert decoder.decode(zlib.compress(np.arange(4, dtype="<i4").tobytes()), (4,)).tolist() == [0, 1, 2, 3]
 
 
 def test_an_array_can_be_sent_to_another_process_and_is_small(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -12,73 +12,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.zarr_model.chunk_selection import ChunkAxis, select_axis
 from h5zarr.zarr_model.grid import (
     ChunkGrid,
-    Column,
+    RectilinearGrid,
     RegularAxis,
     RegularGrid,
     decode_grid,
     decode_lengths,
     decode_regular,
-    select_axis,
+    make_axis,
+    make_grid,
     unravel,
     whole_grid,
 )
 from tests.read.keys import random_key
 
-
-@dataclass(frozen=True, slots=True)
-class UnevenAxis:
-    """An axis with chunks of different lengths: another kind of grid needs no more than this."""
-
-    lengths: tuple[int, ...]
-
-    @property
-    def length(self) -> int:
-        return sum(self.lengths)
-
-    @property
-    def shortest(self) -> int:
-        return min(self.lengths)
-
-    def find(self, positions: Column, /) -> Column:
-        return np.searchsorted(np.cumsum(self.lengths), positions, "right")
-
-    def bounds(self, numbers: Column, /) -> tuple[Column, Column]:
-        edges = np.append(0, np.cumsum(self.lengths))
-        return edges[numbers], edges[numbers + 1]
-
-
-@dataclass(frozen=True, slots=True)
-class UnevenGrid(ChunkGrid):
-    lengths: tuple[tuple[int, ...], ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return tuple(map(sum, self.lengths))
-
-    @property
-    def grid_shape(self) -> tuple[int, ...]:
-        return tuple(map(len, self.lengths))
-
-    @property
-    def axes(self) -> Sequence[UnevenAxis]:
-        return [UnevenAxis(lengths) for lengths in self.lengths]
-
-    def stored_shape(self, index: Sequence[int], /) -> tuple[int, ...]:
-        return tuple(lengths[number] for lengths, number in zip(self.lengths, index, strict=True))
-
-    def encode(self) -> dict[str, Any]:
-        return {"name": "rectilinear", "configuration": {}}
-
-
 regular_grids = st.lists(st.tuples(st.integers(0, 14), st.integers(1, 6)), max_size=3).map(
     lambda axes: RegularGrid(tuple(length for length, _ in axes), tuple(chunk for _, chunk in axes))
 )
-uneven_grids = st.lists(st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple), max_size=3).map(
-    lambda lengths: UnevenGrid(tuple(lengths))
-)
-grids = st.one_of(regular_grids, uneven_grids)
+
+
+@st.composite
+def uneven_axes(draw: st.DrawFn) -> ChunkAxis:
+    """Draw an axis whose last chunk may extend past the end of the array, with whole chunks behind it."""
+    lengths = draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    return make_axis(lengths, draw(st.integers(0, sum(lengths))))
+
+
+regular_axes = st.builds(RegularAxis, st.integers(0, 14), st.integers(1, 6))
+rectilinear_grids = st.lists(st.one_of(uneven_axes(), regular_axes), max_size=3).map(make_grid)
+grids = st.one_of(regular_grids, rectilinear_grids)
 
 
 def divide(values: Any, grid: ChunkGrid) -> dict[int, Any]:
@@ -205,12 +169,64 @@ def test_a_whole_grid_has_one_chunk_with_at_least_one_element() -> None:
     assert whole_grid(()).chunk_count == 1
 
 
-@given(regular_grids)
-def test_a_regular_grid_survives_json_and_pickling(grid: RegularGrid) -> None:
-    encoded = grid.encode()
-    configuration = {"chunk_shape": list(encoded["configuration"]["chunk_shape"])}
-    assert decode_grid(list(grid.shape), encoded["name"], configuration) == grid
+@given(grids)
+def test_a_grid_survives_json_and_pickling(grid: ChunkGrid) -> None:
+    encoded = json.loads(json.dumps(grid.encode()))
+    assert decode_grid(list(grid.shape), encoded["name"], encoded["configuration"]) == grid
     assert pickle.loads(pickle.dumps(grid)) == grid
+
+
+def test_lengths_are_written_as_runs() -> None:
+    grid = make_grid([make_axis([10, 10, 10, 1, 10, 10, 8], 58), RegularAxis(20, 8)])
+    assert grid.grid_shape == (7, 3)
+    assert grid.stored_shape((6, 2)) == (8, 8)
+    assert grid.part((6, 2)) == (slice(51, 58), slice(16, 20))
+    assert grid.encode() == {
+        "name": "rectilinear",
+        "configuration": {"kind": "inline", "chunk_shapes": [[[10, 3], 1, [10, 2], 8], [[8, 3]]]},
+    }
+
+
+def test_every_form_of_a_rectilinear_grid_is_read() -> None:
+    shapes = [[[10, 3], 1, [10, 2], 8], 8, [8, 8, 4]]
+    grid = decode_grid([59, 20, 20], "rectilinear", {"kind": "inline", "chunk_shapes": shapes})
+    assert grid == make_grid([make_axis([10, 10, 10, 1, 10, 10, 8], 59), RegularAxis(20, 8), make_axis([8, 8, 4], 20)])
+
+
+def test_equal_chunks_are_a_regular_grid_however_they_are_written() -> None:
+    grid = decode_grid([9, 6], "rectilinear", {"kind": "inline", "chunk_shapes": [[4, 4, 4], [[3, 2]]]})
+    assert grid == RegularGrid((9, 6), (4, 3))
+
+
+def test_a_grid_of_many_chunks_takes_no_more_memory_than_its_metadata() -> None:
+    shapes = [[[1, 10**15], [2, 10**15]]]
+    grid = decode_grid([3 * 10**15], "rectilinear", {"kind": "inline", "chunk_shapes": shapes})
+    assert isinstance(grid, RectilinearGrid)
+    assert grid.grid_shape == (2 * 10**15,)
+    (selection,) = grid.select([slice(10**15 - 1, 10**15 + 3)])
+    assert selection.numbers.tolist() == [10**15 - 1, 10**15, 10**15 + 1]
+    assert selection.inside == [slice(0, 1, 1), slice(0, 2, 1), slice(0, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("chunk_shapes", "what"),
+    [
+        (None, "not a list with an entry for each of 1 axes"),
+        ([[4], [4]], "not a list with an entry for each of 1 axes"),
+        ([[]], "not a positive integer"),
+        ([[0, 4]], "not a positive integer"),
+        ([[4, -1]], "not a positive integer"),
+        ([[[2, 0], 4]], "not a positive integer"),
+        ([[[2, 1, 1], 4]], "not a positive integer"),
+        ([0], "not a positive integer"),
+        ([True], "not a positive integer"),
+        (["4"], "not a positive integer"),
+        ([[2, 1]], "have 3 elements, but the axis has 4"),
+    ],
+)
+def test_a_rectilinear_grid_that_makes_no_sense_is_malformed(chunk_shapes: Any, what: str) -> None:
+    with pytest.raises(MalformedFile, match=what):
+        decode_grid([4], "rectilinear", {"kind": "inline", "chunk_shapes": chunk_shapes})
 
 
 def test_chunks_along_an_axis_without_elements_have_at_least_one() -> None:
@@ -234,8 +250,12 @@ def test_a_grid_that_makes_no_sense_is_malformed(shape: Any, chunks: Any, what: 
 
 
 def test_grids_that_h5zarr_does_not_read_are_unsupported() -> None:
-    with pytest.raises(Unsupported, match="rectilinear"):
-        decode_grid([4], "rectilinear", {})
+    with pytest.raises(Unsupported, match='supports only "regular" and "rectilinear"'):
+        decode_grid([4], "hexagonal", {})
+    with pytest.raises(Unsupported, match='only if its kind is "inline"'):
+        decode_grid([4], "rectilinear", {"kind": "file"})
+    with pytest.raises(Unsupported, match="more than 2\\*\\*63 elements"):
+        decode_grid([4], "rectilinear", {"kind": "inline", "chunk_shapes": [[[2**40, 2**40]]]})
     with pytest.raises(Unsupported, match="65 dimensions"):
         decode_regular([1] * 65, [1] * 65)
 

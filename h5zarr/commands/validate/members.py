@@ -8,7 +8,7 @@ from math import prod
 from h5zarr.commands.validate.raw import RawNode
 from h5zarr.errors import H5ZarrError
 from h5zarr.zarr_model.chunk_keys import KeyLayout, decode_key_encoding
-from h5zarr.zarr_model.grid import RegularGrid, decode_lengths
+from h5zarr.zarr_model.grid import ChunkGrid, RegularGrid, decode_lengths, decode_rectilinear
 from h5zarr.zarr_model.hierarchy import Json
 from h5zarr.zarr_model.json_forms import named
 
@@ -48,10 +48,18 @@ def is_v3(node: RawNode) -> bool:
     return node.key.rpartition("/")[2] == "zarr.json"
 
 
-def grid_of(node: RawNode) -> RegularGrid | None:
+def grid_of(node: RawNode) -> ChunkGrid | None:
     """Return the chunk grid of an array."""
     shape, chunks = shape_of(node), chunk_shape_of(node)
-    return None if shape is None or chunks is None else RegularGrid(shape, chunks)
+    if shape is not None and chunks is not None:
+        return RegularGrid(shape, chunks)
+    grid = named(node.metadata.get("chunk_grid")) if is_v3(node) else None
+    if grid is None or grid[0] != "rectilinear":
+        return None
+    try:
+        return decode_rectilinear(node.metadata.get("shape"), dict(grid[1]))
+    except H5ZarrError:
+        return None
 
 
 def count_of(node: RawNode) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from h5zarr.commands.validate.members import chunk_shape_of, is_v3, shape_of
+from h5zarr.commands.validate.members import chunk_shape_of, grid_of, is_v3, shape_of
 from h5zarr.commands.validate.raw import RawNode, RawReferences
 from h5zarr.commands.validate.rules import Check, Found, Level, Result, Rule, each_array
 from h5zarr.display import counted
@@ -123,9 +123,11 @@ def _check_parts(node: RawNode) -> Iterator[Result]:
 
 
 def _check_stub(node: RawNode) -> Iterator[Result]:
-    shape, chunks = shape_of(node), chunk_shape_of(node)
-    if not is_v3(node) or shape is None or chunks is None:
+    shape, chunks, grid = shape_of(node), chunk_shape_of(node), grid_of(node)
+    if not is_v3(node) or shape is None or grid is None:
         return
+    if chunks is None:  # fsspec numbers the chunks of a rectilinear grid if each is one element
+        shape, chunks = grid.grid_shape, (1,) * len(shape)
     stub = node.stub if isinstance(node.stub, dict) else {}
     if decode_lengths(stub.get("shape")) != shape or decode_lengths(stub.get("chunks")) != chunks:
         what = "no .zarray gives fsspec the shape of the array and its chunks, as zarr.json does: it finds no chunk"

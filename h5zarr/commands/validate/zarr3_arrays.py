@@ -8,9 +8,11 @@ from h5zarr.commands.validate.members import codecs_of, shape_of
 from h5zarr.commands.validate.raw import RawNode, RawReferences
 from h5zarr.commands.validate.rules import Found, Level, Result, Rule, each_array
 from h5zarr.display import counted
+from h5zarr.errors import H5ZarrError
 from h5zarr.zarr_model.codecs import is_own
 from h5zarr.zarr_model.data_types import UNREGISTERED, find_type
-from h5zarr.zarr_model.grid import decode_lengths
+from h5zarr.zarr_model.grid import decode_lengths, decode_rectilinear
+from h5zarr.zarr_model.hierarchy import Json
 from h5zarr.zarr_model.json_forms import named
 
 _WRITE_AGAIN = "Rewrite the metadata with a program that follows the specification."
@@ -33,7 +35,7 @@ def _check_grid(node: RawNode) -> Iterator[Result]:
     if grid is None:
         yield Found(node.path, "the chunk grid is neither a name nor an object with a name", _WRITE_AGAIN)
     elif grid[0] == "rectilinear":
-        return
+        yield from _check_rectilinear(node, dict(grid[1]))
     elif grid[0] != "regular":
         yield Found(node.path, f'"{grid[0][:60]}" is not a known chunk grid', "Write a regular grid.")
     elif not (chunks := decode_lengths(grid[1].get("chunk_shape"))) and chunks != ():
@@ -43,6 +45,14 @@ def _check_grid(node: RawNode) -> Iterator[Result]:
     elif (shape := shape_of(node)) is not None and len(shape) != len(chunks):
         what = f"the array has {counted(len(shape), 'dimension')}, its chunks have {len(chunks)}"
         yield Found(node.path, what, "Write the length of chunks in each dimension.")
+
+
+def _check_rectilinear(node: RawNode, configuration: dict[str, Json]) -> Iterator[Result]:
+    try:
+        decode_rectilinear(node.metadata.get("shape"), configuration)
+    except H5ZarrError as error:
+        what = f"the rectilinear chunk grid is not valid: {error}"
+        yield Found(node.path, what, "Write the length of each chunk, or pairs of a length and a count.")
 
 
 def _check_key_encoding(node: RawNode) -> Iterator[Result]:

@@ -47,7 +47,7 @@ def choose(
     if not total or 0 in node.shape:
         return Chosen([], 0)
     stored_count = node.manifest.count + len(node.manifest.inline)
-    if not stored_count and prod(node.chunk_shape) * element_nbytes > block_nbytes:
+    if not stored_count and prod(node.grid.largest_shape) * element_nbytes > block_nbytes:
         return Chosen(_beginnings(node, element_nbytes, block_nbytes), total)
     if share is None and total - stored_count <= max(_MOST_MISSING, 3 * stored_count):
         return Chosen(list(_blocks(node, element_nbytes, block_nbytes)), total)
@@ -59,7 +59,7 @@ def _blocks(node: ArrayNode, element_nbytes: int, block_nbytes: int) -> Iterator
     """Yield the whole array in blocks of adjacent chunks that fit into memory together."""
     grid = node.grid.grid_shape
     counts = [1] * len(grid)
-    nbytes = element_nbytes * prod(node.chunk_shape)
+    nbytes = element_nbytes * prod(node.grid.largest_shape)
     for axis in reversed(range(len(grid))):
         counts[axis] = min(grid[axis], max(1, block_nbytes // max(1, nbytes)))
         nbytes *= counts[axis]

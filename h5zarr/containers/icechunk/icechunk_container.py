@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 from h5zarr.containers.container import Fitted, Output, State, Traits
 from h5zarr.containers.output import check_output
 from h5zarr.containers.provenance import Provenance
-from h5zarr.errors import OutputError, Unsupported
+from h5zarr.errors import OutputError, Problem, Unrepresentable, Unsupported
 from h5zarr.limits import Limits
-from h5zarr.zarr_model.hierarchy import Hierarchy
+from h5zarr.zarr_model.grid import RegularGrid
+from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy
 
 if TYPE_CHECKING:
     from h5zarr.containers.references import References
@@ -55,6 +56,7 @@ class IcechunkContainer:
     def fit(self, hierarchy: Hierarchy) -> Hierarchy:
         from h5zarr.containers.icechunk.extras import check_numbers
 
+        hierarchy = _leave_out_uneven(hierarchy)
         return replace(hierarchy, warnings=hierarchy.warnings + check_numbers(hierarchy))
 
     def write(self, fitted: Fitted, provenance: Provenance, output: Output) -> None:
@@ -78,3 +80,25 @@ class IcechunkContainer:
         from h5zarr.containers.icechunk.icechunk_reading import find_state
 
         return find_state(location, storage_options)
+
+
+def _leave_out_uneven(hierarchy: Hierarchy) -> Hierarchy:
+    """Return `hierarchy` without arrays whose grid Icechunk cannot hold; its problems name them."""
+    uneven = [
+        path
+        for path, node in hierarchy.nodes.items()
+        if isinstance(node, ArrayNode) and not isinstance(node.grid, RegularGrid)
+    ]
+    if not uneven or not _is_version_1():
+        return hierarchy
+    what = "its chunks have different lengths, which takes Icechunk 2 or later"
+    remedy = "Install a newer Icechunk, or write JSON or Parquet."
+    problems = tuple(Problem(path, Unrepresentable.kind, what, remedy) for path in uneven)
+    nodes = {path: node for path, node in hierarchy.nodes.items() if path not in uneven}
+    return replace(hierarchy, nodes=nodes, problems=hierarchy.problems + problems)
+
+
+def _is_version_1() -> bool:
+    import icechunk
+
+    return bool(icechunk.__version__.startswith("1."))

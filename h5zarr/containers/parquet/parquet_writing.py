@@ -20,6 +20,7 @@ from h5zarr.containers.parquet.part_files import encode_part
 from h5zarr.containers.parquet.records import Records, find_records
 from h5zarr.containers.provenance import Provenance
 from h5zarr.errors import OutputError
+from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Json
 from h5zarr.zarr_model.metadata import EncodedNode
 
@@ -109,7 +110,17 @@ def _entries_v3(fitted: Fitted) -> Iterator[tuple[str, Json]]:
         name = f"{path}/".lstrip("/")
         yield f"{name}zarr.json", encoded[path] if name else {**encoded[path], "consolidated_metadata": consolidated}
         if isinstance(node, ArrayNode):
-            yield f"{name}.zarray", {"shape": node.shape, "chunks": node.chunk_shape}
+            yield f"{name}.zarray", _stub(node)
+
+
+def _stub(node: ArrayNode) -> dict[str, Json]:
+    """Return what fsspec numbers chunks by: the shape divided by the chunks.
+
+    fsspec does not know rectilinear grids, but this division gives the right numbers.
+    """
+    if isinstance(node.grid, RegularGrid):
+        return {"shape": node.shape, "chunks": node.chunk_shape}
+    return {"shape": node.grid.grid_shape, "chunks": [1] * len(node.shape)}
 
 
 def _with_keys(node: EncodedNode) -> dict[str, Json]:

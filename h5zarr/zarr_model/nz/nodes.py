@@ -13,7 +13,7 @@ import numpy.typing as npt
 from h5zarr.errors import SURPRISES, H5ZarrError
 from h5zarr.zarr_model.codecs import byte_order
 from h5zarr.zarr_model.data_types import decode_data_type
-from h5zarr.zarr_model.grid import RegularGrid
+from h5zarr.zarr_model.grid import ChunkGrid, RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
 
 _MOST_NBYTES = 1 << 26
@@ -71,11 +71,11 @@ def _node_of(path: str, node: GroupNode | ArrayNode) -> NzNode:
 
 
 def _values_of(node: ArrayNode) -> Values:
-    return decode_line(RegularGrid(node.shape, node.chunk_shape), node.data_type, node.codecs, node.manifest.inline)
+    return decode_line(node.grid, node.data_type, node.codecs, node.manifest.inline)
 
 
 def decode_line(
-    grid: RegularGrid,
+    grid: ChunkGrid,
     data_type: Json,
     codecs: Sequence[Json],
     inline: Mapping[tuple[int, ...], bytes],
@@ -84,6 +84,8 @@ def decode_line(
 
     Dates and times are given as integers.
     """
+    if not isinstance(grid, RegularGrid):
+        return "its chunks have different lengths"
     count, length = grid.grid_shape[0], grid.chunk_shape[0]
     if count > len(inline) or any((number,) not in inline for number in range(count)):
         return "its values are not in the references"

@@ -524,7 +524,7 @@ def test_dimensions_without_names_get_some_that_nothing_else_has() -> None:
 @pytest.mark.parametrize(
     ("changes", "word"),
     [
-        ({"chunk_grid": {"name": "rectilinear", "configuration": {}}}, "rectilinear"),
+        ({"chunk_grid": {"name": "hexagonal", "configuration": {}}}, "hexagonal"),
         ({"chunk_key_encoding": {"name": "fanout"}}, "fanout"),
         ({"storage_transformers": [{"name": "x"}]}, "storage transformers"),
         ({"extra": {"name": "x"}}, '"extra"'),
