@@ -26,7 +26,7 @@ from tests.collections_of_files import SAMPLES, classic_samples, parameters, sam
 from tests.containers.hierarchies import with_hierarchy
 from tests.made_files import make_ocean
 from tests.servers import RangeServer
-from tests.truth.values_against_h5py import score_translation
+from tests.truth.values_against_h5py import compare_translation
 
 virtualizarr = pytest.importorskip("virtualizarr")
 from obspec_utils.registry import ObjectStoreRegistry  # noqa: E402
@@ -123,9 +123,9 @@ def test_samples_have_the_values_that_h5py_reads(path: Path, monkeypatch: pytest
     problems = tuple(Problem(name, "", text) for name, text in warned.items())
     shown = with_hierarchy(translation, replace(translation.hierarchy, nodes=nodes, problems=problems, warnings=()))
     with h5py.File(path) as file:
-        score = score_translation(file, shown, zarr.open_group(store, mode="r", zarr_format=3))
+        found = compare_translation(file, shown, zarr.open_group(store, mode="r", zarr_format=3))
     # A NaN that is not the usual one is still a NaN, but zarr does not keep which.
-    assert [failure for failure in score.failures if "nan_with_payload" not in failure] == []
+    assert [one for one in found.differences if "nan_with_payload" not in one] == []
 
 
 # --- in VirtualiZarr

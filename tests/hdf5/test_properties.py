@@ -179,10 +179,10 @@ def check(libver: Any, datasets: list[Described], attributes: dict[str, Any], **
         found = compare(path)
     assert not found.differences
     assert not found.problems
-    assert found.refused is None
-    assert found.datasets == found.agreeing == len(datasets)
-    assert found.attributes == len(attributes)
-    return found.chunks_checked
+    assert not found.refused
+    assert len(found.compared) == found.identical == len(datasets)
+    assert found.counts["attributes"] == len(attributes)
+    return found.counts["chunks"]
 
 
 @settings(_settings, max_examples=400)

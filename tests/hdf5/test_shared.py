@@ -164,7 +164,7 @@ def test_committed_datatypes_of_datasets_and_attributes(tmp_path: Path, libver: 
         file.attrs.create("attribute", np.array([(2, b"y")], file["type"].dtype), dtype=file["type"])
     found = compare(path)
     assert not found.differences
-    assert (found.values_checked, found.attributes) == (1, 2)
+    assert (found.counts["values"], found.counts["attributes"]) == (1, 2)
     objects = dict(h5zarr.scan(str(path)).walk())
     committed = objects["/type"]
     assert isinstance(committed, CommittedDatatype)
@@ -178,4 +178,4 @@ def test_tables_that_h5py_does_not_write_are_read_from_samples(name: str) -> Non
     found = compare(SAMPLES / name)
     assert not found.differences
     assert not found.problems
-    assert found.datasets + found.attributes > 0
+    assert found.compared or found.counts["attributes"]

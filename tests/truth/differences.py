@@ -6,6 +6,7 @@ applies; a few variables are listed by name. No other difference is allowed.
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -59,10 +60,30 @@ LISTED = {
     ("tstring-at.h5", "/dset1"): Reason.NULS_AS_PADDING,
 }
 
+# What h5zarr may say about a variable that it leaves out.
+LEFT_OUT = (
+    r"Zarr has no type for variable-length sequences",
+    r"Zarr has no type for references to (region|attribute)s",
+    r"Zarr has no type for records that contain (an array|variable-length text|references)",
+    r"Zarr has no type for floating-point numbers of",
+    r"filter \d+ \(.*\) (is|was used with)",
+    r"Zarr readers treat the name",
+    r"the fill value is an array, but Zarr supports only one element",
+    r"zarr does not read records inside records from Zarr version 2",
+    r"unwritten chunks read as .* which Zarr version 2 cannot express",
+    r"dimension without a variable",
+    r"some of the values cannot be referenced, and VirtualiZarr",
+)
+
 MOST_NAME_NBYTES = 256
 NON_COORDINATE = "_nc4_non_coord_"
 RESERVED = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"}
 NUMBERS_AND_TEXT = (h5t.INTEGER, h5t.FLOAT, h5t.STRING)
+
+
+def left_out_reason(message: str) -> Reason | None:
+    """Return why a variable may be left out that h5zarr names with this message."""
+    return Reason.NAMED if any(re.match(pattern, message) for pattern in LEFT_OUT) else None
 
 
 class Allowed:

@@ -132,7 +132,7 @@ def test_no_chunk_at_all(tmp_path: Path) -> None:
     with h5py.File(path, "w", libver="latest") as file:
         write(file, shape=(50, 50), chunks=(5, 5), written=[], fillvalue=7)
         write(file, "no elements", shape=(0, 50), chunks=(5, 5), maxshape=(20, 50))
-    assert check(path, chunks=0, kind=FIXED).values_checked == 2
+    assert check(path, chunks=0, kind=FIXED).counts["values"] == 2
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import numpy as np
 
 import h5zarr
 from h5zarr.hdf5.model import ChunkedLayout, Dataset, IndexKind
-from tests.truth.scan_against_h5py import Comparison, compare
+from tests.truth.agreement import Agreement
+from tests.truth.scan_against_h5py import compare
 
 LATEST = {
     "single": IndexKind.SINGLE,
@@ -59,12 +60,12 @@ def write(
     return dataset
 
 
-def check(path: Path, *, chunks: int, kind: IndexKind | None = None) -> Comparison:
+def check(path: Path, *, chunks: int, kind: IndexKind | None = None) -> Agreement:
     """Return the comparison with h5py, having asserted that nothing differs and that `chunks` chunks were looked at."""
     found = compare(path)
     assert not found.differences
     assert not found.problems
-    assert found.chunks_checked == chunks
+    assert found.counts["chunks"] == chunks
     for _, dataset in h5zarr.scan(str(path)).datasets():
         assert isinstance(dataset, Dataset)
         if kind is not None:
