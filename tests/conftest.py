@@ -1,12 +1,15 @@
-"""Prints, at the end of a run, how the files fared against the libraries that tests compare with."""
+"""Settings of every run, and a summary: how the files fared against the libraries that tests compare with."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import settings
 
 with contextlib.suppress(ImportError):
@@ -26,6 +29,17 @@ SECTIONS = {
     "roundtrip/test_values.py": "datasets through zarr, compared with h5py",
     "truth/test_datasets.py": "variables through the engine, compared with xarray's netCDF engine",
 }
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Hide the collected tests and modules from the garbage collector: visiting half a million objects takes 0.3 s."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
