@@ -6,9 +6,10 @@ never costs the rest of the file.
 
 from __future__ import annotations
 
+import errno
 import struct
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 
 class H5ZarrError(Exception):
@@ -29,20 +30,81 @@ class H5ZarrError(Exception):
         self.args = (f"{where}: {self}",)
         return self
 
+    def __str__(self) -> str:
+        # OSError would show its errno and file name instead of the message.
+        return str(self.args[0]) if self.args else ""
 
-class SourceError(H5ZarrError):
+    def __reduce__(self) -> Any:
+        # Not by calling the class, as Python does: constructors differ, and the arguments of OSError are special.
+        return _restore, (type(self), self.args, {**self.__dict__, **_slots(self)})
+
+
+def _slots(error: H5ZarrError) -> dict[str, Any]:
+    """Return what Python's own exceptions store outside `__dict__`."""
+    found = {name: getattr(error, name, None) for name in ("filename", "name")}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _restore(kind: type[H5ZarrError], arguments: tuple[Any, ...], state: dict[str, Any]) -> H5ZarrError:
+    """Return an error that was sent to another process."""
+    error = kind.__new__(kind)
+    error.args = arguments
+    for name, value in state.items():
+        setattr(error, name, value)
+    return error
+
+
+class ArgumentError(H5ZarrError, ValueError):
+    """An argument is wrong, or does not fit the others."""
+
+    kind = "argument"
+
+
+class PackageMissing(H5ZarrError, ImportError):
+    """A package is needed for this, and is not installed. `name` is the module that could not be imported."""
+
+    kind = "package"
+
+
+class SourceError(H5ZarrError, OSError):
     """The source cannot be read: it is missing, has become shorter, or does not respond."""
 
     kind = "source"
     remedy = "Check the URL, the credentials and the network, then try again."
 
 
-class SourceGone(SourceError):
+class SourceGone(SourceError, FileNotFoundError):
     """The file does not exist."""
 
+    errno = errno.ENOENT
 
-class SourceRefused(SourceError):
+
+class SourceRefused(SourceError, PermissionError):
     """Access to the file was denied."""
+
+    errno = errno.EACCES
+
+
+class SourceIsDirectory(SourceError, IsADirectoryError):
+    """A file is needed, but this is a directory."""
+
+    errno = errno.EISDIR
+
+
+class SourceTimeout(SourceError, TimeoutError):
+    """The server did not answer in time."""
+
+    errno = errno.ETIMEDOUT
+
+
+class SourceUnreachable(SourceError, ConnectionError):
+    """There is no connection to the server, or it was lost."""
+
+
+class WrongSource(SourceError, ValueError):
+    """The path or URL, or its storage options, makes no sense."""
+
+    kind = "argument"
 
 
 class SourceChanged(SourceError):
@@ -52,7 +114,7 @@ class SourceChanged(SourceError):
     remedy = "Translate the file again."
 
 
-class OutputError(H5ZarrError):
+class OutputError(H5ZarrError, OSError):
     """The output could not be written. Earlier output, if any, is unchanged. `path` is safe to display."""
 
     kind = "output"
@@ -61,6 +123,37 @@ class OutputError(H5ZarrError):
     def __init__(self, path: str, what: str, *, remedy: str | None = None) -> None:
         self.path = path
         super().__init__(f"{path}: {what}", remedy=remedy)
+        self.filename = path
+
+
+class OutputGone(OutputError, FileNotFoundError):
+    """The directory or bucket of the output does not exist."""
+
+    errno = errno.ENOENT
+
+
+class OutputRefused(OutputError, PermissionError):
+    """Writing the output was denied."""
+
+    errno = errno.EACCES
+
+
+class OutputExists(OutputError, FileExistsError):
+    """There is something else in the place of the output, which is not replaced."""
+
+    errno = errno.EEXIST
+
+
+class OutputIsDirectory(OutputError, IsADirectoryError):
+    """The output must be a file, but this is a directory."""
+
+    errno = errno.EISDIR
+
+
+class WrongOutput(OutputError, ValueError):
+    """The name of the output, or an option for it, makes no sense."""
+
+    kind = "argument"
 
 
 class MalformedFile(H5ZarrError):

@@ -49,12 +49,14 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"limit {field.name!r} must be a positive integer, not {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{field.name} must be an integer, not {type(value).__name__}")
+            if value < 1:
+                raise ValueError(f"{field.name} is {value}, but must be at least 1")
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, int]) -> Self:
-        """Return the limits with these fields. Raises ValueError for an unknown name or a value that makes no sense."""
+        """Return the limits with these fields. Raises ValueError or TypeError for a wrong one."""
         known = [field.name for field in fields(cls)]
         if unknown := [str(name) for name in values if name not in known]:
             raise ValueError(f"limits has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}")

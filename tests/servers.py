@@ -32,6 +32,8 @@ class Faults:
     """The nth GET promises everything, sends half, and hangs up."""
     hang: frozenset[int] = frozenset()
     """The nth GET is not answered."""
+    trickle: frozenset[int] = frozenset()
+    """The nth GET is answered at once, but its last byte comes `trickle_seconds` later."""
     etags: Mapping[int, str] = field(default_factory=dict)
     """The nth GET is answered with this ETag."""
     shifted: frozenset[int] = frozenset()
@@ -88,6 +90,7 @@ class RangeServer:
         self.faults = faults or Faults()
         self.counts = Counts()
         self.etag = ETAG
+        self.trickle_seconds = 0.0
         self.port = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="range-server", daemon=True)
@@ -197,7 +200,19 @@ class RangeServer:
         headers = {"ETag": etag, "Last-Modified": LAST_MODIFIED, **self.headers}
         if not whole:
             headers["Content-Range"] = f"bytes {first}-{last}/{total}"
+        if number in faults.trickle:
+            return await self._trickle(request, part, headers, 200 if whole else 206)
         return web.Response(body=part, headers=headers, status=200 if whole else 206)
+
+    async def _trickle(
+        self, request: web.Request, part: bytes, headers: dict[str, str], status: int
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(status=status, headers={**headers, "Content-Length": str(len(part))})
+        await response.prepare(request)
+        await response.write(part[:-1])
+        await asyncio.sleep(self.trickle_seconds)
+        await response.write(part[-1:])
+        return response
 
     def _is_met(self, request: web.Request, etag: str) -> bool:
         """Return whether the file is what a request asks for. A weak ETag never is: RFC 9110, 13.1.1."""

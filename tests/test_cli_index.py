@@ -337,7 +337,7 @@ def test_a_report_goes_to_standard_output(data: Path, out: Path, capfd: pytest.C
 
 def test_a_report_that_cannot_be_written_is_told(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["index", str(data), str(out), "--report", str(out / "no" / "such" / "run.json")]) == 0
-    assert "there is no such directory" in capfd.readouterr().err
+    assert "its directory does not exist" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

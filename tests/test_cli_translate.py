@@ -182,7 +182,7 @@ def test_a_directory_is_neither_read_nor_written(plain: str, tmp_path: Path, out
     assert main(["translate", plain, str(tmp_path)]) == 2
     assert "directory" in capsys.readouterr().err
     assert main(["translate", plain, str(tmp_path / "none" / "refs.json")]) == 2
-    assert "there is no such directory" in capsys.readouterr().err
+    assert "its directory does not exist" in capsys.readouterr().err
 
 
 def test_the_source_is_not_replaced(plain: str, capsys: Captured) -> None:

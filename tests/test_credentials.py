@@ -97,7 +97,7 @@ def test_a_profile_has_credentials_and_endpoint(server: RangeServer, tmp_path: P
 
 def test_a_profile_that_is_not_there_is_told(server: RangeServer, capsys: Captured) -> None:
     assert inspect("profile=nobody", f"endpoint_url={server.url('')}") == 2
-    assert "no credentials were found that can be used (ProfileNotFound)" in capsys.readouterr().err
+    assert "no usable credentials were found (ProfileNotFound)" in capsys.readouterr().err
     assert server.counts.urls == []
 
 
@@ -112,7 +112,7 @@ def test_anonymous_requests_are_not_signed(server: RangeServer, monkeypatch: pyt
 def test_without_credentials_it_is_told_what_to_give(server: RangeServer, capsys: Captured) -> None:
     assert inspect(f"endpoint_url={server.url('')}") == 2
     told = capsys.readouterr().err
-    assert "no credentials were found that can be used (NoCredentialsError)" in told
+    assert "no usable credentials were found (NoCredentialsError)" in told
     assert "--anon" in told
     assert server.counts.urls == []
 

@@ -143,7 +143,7 @@ def test_limits_of_the_command_line_count(command: str, tmp_path: Path, capsys: 
     ("given", "complaint"),
     [
         ("size=3", "limits has no 'size'; it has depth,"),
-        ("depth=0", "must be a positive integer"),
+        ("depth=0", "depth is 0, but must be at least 1"),
         ("depth", "expected a positive number"),
     ],
 )
@@ -152,10 +152,12 @@ def test_limits_that_make_no_sense_are_told(given: str, complaint: str, capsys: 
     assert complaint in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, None])
-def test_a_limit_is_a_positive_number(wrong: Any) -> None:
+@pytest.mark.parametrize(
+    ("wrong", "kind"), [(0, ValueError), (-1, ValueError), (1.5, TypeError), (True, TypeError), (None, TypeError)]
+)
+def test_a_limit_is_a_positive_number(wrong: Any, kind: type[Exception]) -> None:
     for field in fields(Limits):
-        with pytest.raises(ValueError, match=field.name):
+        with pytest.raises(kind, match=field.name):
             Limits(**{field.name: wrong})
 
 

@@ -147,7 +147,7 @@ def index(arguments: argparse.Namespace) -> int:
     from h5zarr.cli.index_log import log_could_not_run
     from h5zarr.commands.index.index_report import IndexReport
     from h5zarr.commands.index.lease import LeaseHeld
-    from h5zarr.commands.index.naming import UnclearTemplate, check_template
+    from h5zarr.commands.index.naming import check_template
     from h5zarr.errors import H5ZarrError
 
     # Without a report: the FILE of --report may be the missing argument, that is, a source.
@@ -161,7 +161,7 @@ def index(arguments: argparse.Namespace) -> int:
         check_template(arguments.name)
         with _stopping() as stop:
             report = _run(arguments, stop)
-    except (H5ZarrError, UnclearTemplate, ImportError) as error:
+    except (H5ZarrError, ImportError) as error:
         message, remedy = _explain(arguments, error)
         log_could_not_run(message, remedy, as_json=arguments.log_format == "json")
         report.could_not_run(message, remedy)
@@ -176,13 +176,15 @@ def index(arguments: argparse.Namespace) -> int:
 
 def _explain(arguments: argparse.Namespace, error: Exception) -> tuple[str, str]:
     """Return why the job could not run and what to do, without secrets in URLs."""
+    from h5zarr.commands.index.naming import UnclearTemplate
     from h5zarr.errors import H5ZarrError, SourceError
     from h5zarr.io.location import Location
 
     if isinstance(error, ImportError):
         return f"{Location.parse(arguments.out)}: a package is missing: {error.name}", 'pip install "h5zarr[index]"'
-    if not isinstance(error, H5ZarrError):
+    if isinstance(error, UnclearTemplate):
         return f"--name: {error}", ""
+    assert isinstance(error, H5ZarrError)
     is_source = isinstance(error, SourceError)
     shown = str(Location.parse((arguments.sources or arguments.files_from) if is_source else arguments.out))
     return f"{shown}: {str(error).removeprefix(f'{shown}:').strip()}", error.remedy

@@ -18,7 +18,16 @@ from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Protocol
 
 from h5zarr.containers.compression import Compressor, find_compressor
-from h5zarr.errors import OutputError, SourceGone
+from h5zarr.errors import (
+    H5ZarrError,
+    OutputError,
+    OutputExists,
+    OutputGone,
+    OutputIsDirectory,
+    OutputRefused,
+    SourceGone,
+    WrongOutput,
+)
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.io.source import Identity, open_source
@@ -26,6 +35,7 @@ from h5zarr.io.span import Span
 from h5zarr.zarr_model.hierarchy import Json
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"))
+_CHECK = "Check the URL, the credentials and output_options=, then try again."
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_PERMITTED = {errno.EACCES, errno.EPERM, errno.EROFS}
 
@@ -78,16 +88,16 @@ def check_output(target: str | os.PathLike[str], source: str) -> None:
         is_same = is_there and os.path.samefile(ours, theirs)
     if is_same:
         what = "the output would replace the input file"
-        raise OutputError(str(output), what, remedy="Give another name for the output.")
+        raise OutputExists(str(output), what, remedy="Give another name for the output.")
 
 
 def check_name(location: Location) -> None:
     """Raise OutputError if readers of references could not be given the name of a location."""
     if "::" in location.text and not location.is_chain:
         what = 'readers of references treat "::" in a name as the separator of a URL chain'
-        raise OutputError(str(location), what, remedy="Give another name for the output.")
+        raise WrongOutput(str(location), what, remedy="Give another name for the output.")
     if location.path is not None and "\0" in location.path:
-        raise OutputError(str(location), "this is not a file name", remedy="Give another name for the output.")
+        raise WrongOutput(str(location), "this is not a file name", remedy="Give another name for the output.")
 
 
 def look_at(location: str, storage_options: Mapping[str, Any] | None, nbytes: int) -> tuple[bytes, Identity] | None:
@@ -233,12 +243,17 @@ def _describe_remote(error: Exception, shown: str) -> OutputError:
         return OutputError(shown, f"a package for this protocol is missing: {error}", remedy="Install the package.")
     if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
         return OutputError(shown, "fsspec does not know this protocol", remedy="Check the beginning of the URL.")
+    if isinstance(error, H5ZarrError):
+        return OutputError(shown, str(error), remedy=error.remedy)
+    if isinstance(error, PermissionError):
+        return OutputRefused(shown, "access was refused", remedy=_CHECK)
+    if isinstance(error, FileNotFoundError):
+        return OutputGone(shown, "there is no such bucket or directory", remedy="Create it first, or check its name.")
     if isinstance(error, NotImplementedError):
         return OutputError(shown, "fsspec cannot write with this protocol")
     name = type(error).__name__
     reason = f"{name}, {os.strerror(error.errno)}" if isinstance(error, OSError) and error.errno else name
-    remedy = "Check the URL, the credentials and the storage options, then try again."
-    return OutputError(shown, f"could not be written ({reason})", remedy=remedy)
+    return OutputError(shown, f"could not be written ({reason})", remedy=_CHECK)
 
 
 @contextmanager
@@ -246,7 +261,7 @@ def told_as(shown: str) -> Iterator[None]:
     """Turn an OSError into an OutputError, except for a broken pipe: a reader that stops early is no failure."""
     try:
         yield
-    except BrokenPipeError:
+    except (BrokenPipeError, H5ZarrError):
         raise
     except OSError as error:
         raise _describe_local(error, shown) from None
@@ -256,9 +271,15 @@ def _describe_local(error: OSError, shown: str) -> OutputError:
     if error.errno in _FULL:
         return OutputError(shown, "there is no space left", remedy="Free some space, or write elsewhere.")
     if error.errno in _NOT_PERMITTED:
-        return OutputError(shown, "writing there is not permitted", remedy="Check the permissions of the directory.")
-    if error.errno in (errno.ENOENT, errno.ENOTDIR):
-        return OutputError(shown, "there is no such directory", remedy="Create the directory first.")
+        what = "you do not have permission to write there"
+        return OutputRefused(shown, what, remedy="Check the permissions of the directory.")
+    if error.errno == errno.ENOENT:
+        return OutputGone(shown, "its directory does not exist", remedy="Create the directory first.")
+    if error.errno == errno.ENOTDIR:
+        what = "a part of this path is a file, not a directory"
+        return OutputGone(shown, what, remedy="Give another path.")
     if error.errno == errno.EISDIR:
-        return OutputError(shown, "this is a directory", remedy="Give the name of a file in it.")
+        return OutputIsDirectory(shown, "this is a directory", remedy="Give the name of a file in it.")
+    if error.errno == errno.ENAMETOOLONG:
+        return WrongOutput(shown, "this name is too long for the file system", remedy="Give a shorter name.")
     return OutputError(shown, f"could not be written ({error.strerror or type(error).__name__})")

@@ -10,7 +10,7 @@ from h5zarr.containers.container import Container, Output
 from h5zarr.containers.icechunk.icechunk_container import IcechunkContainer
 from h5zarr.containers.json.json_container import JsonContainer
 from h5zarr.containers.parquet.parquet_container import ParquetContainer
-from h5zarr.errors import OutputError, Unsupported
+from h5zarr.errors import ArgumentError, Unsupported, WrongOutput
 from h5zarr.io.location import Location
 from h5zarr.io.protocols import PROTOCOL
 from h5zarr.io.source import Source
@@ -69,8 +69,11 @@ def output_formats() -> dict[str, str]:
 
 
 def container_of_format(name: str) -> Container:
-    """Return the container with a format of this name."""
-    return next(container for container in CONTAINERS if name in container.traits.formats)
+    """Return the container with a format of this name. Raises ArgumentError for an unknown name."""
+    found = next((container for container in CONTAINERS if name in container.traits.formats), None)
+    if found is None:
+        raise ArgumentError(f"format is {name!r}, but must be one of {', '.join(output_formats())}")
+    return found
 
 
 def mark_location(container: Container, location: str) -> str:
@@ -90,15 +93,15 @@ def plain_location(location: str) -> str:
 
 
 def check_form(output: Output, zarr_format: int) -> None:
-    """Raise OutputError if the container does not support the Zarr version, or commits."""
+    """Raise WrongOutput if the container does not support the Zarr version, or commits."""
     traits = container_for_output(output.location).traits
     if zarr_format not in traits.zarr_formats:
         versions = " or ".join(map(str, traits.zarr_formats))
         what = f"{traits.title} holds Zarr version {versions}"
-        raise OutputError(output.shown, what, remedy=f"Choose zarr_format={traits.zarr_formats[-1]}.")
+        raise WrongOutput(output.shown, what, remedy=f"Choose zarr_format={traits.zarr_formats[-1]}.")
     if output.commit is not None and not traits.has_commits:
         what = "only an Icechunk repository has branches and messages"
-        raise OutputError(output.shown, what, remedy="Omit branch= and message=.")
+        raise WrongOutput(output.shown, what, remedy="Omit branch= and message=.")
 
 
 def check_output_before(output: Output, source: str, zarr_format: int) -> None:
@@ -119,7 +122,7 @@ def read_references(url: str, sources: Sources, at: str | None = None) -> tuple[
     container = _by_location(url)
     if at is not None and (container is None or not container.traits.has_commits):
         what = f"{Location.parse(url)}: only an Icechunk repository has branches, tags and snapshots"
-        raise Unsupported(what, remedy="Omit at=.")
+        raise ArgumentError(what, remedy="Omit at=.")
     return None if container is None else container.read(url, sources, at)
 
 

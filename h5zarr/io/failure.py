@@ -11,7 +11,17 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from h5zarr.errors import H5ZarrError, SourceError, SourceGone, SourceRefused
+from h5zarr.errors import (
+    H5ZarrError,
+    PackageMissing,
+    SourceError,
+    SourceGone,
+    SourceIsDirectory,
+    SourceRefused,
+    SourceTimeout,
+    SourceUnreachable,
+    WrongSource,
+)
 from h5zarr.io.log import format_nbytes
 from h5zarr.io.protocols import grammar_of
 from h5zarr.io.span import Span
@@ -25,6 +35,9 @@ _PASSING_NAMES = {
 _LOST_NAMES = {  # of botocore, google.auth and azure.identity
     *("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound"),
     *("TokenRetrievalError", "SSOError", "GoogleAuthError", "CredentialUnavailableError", "ClientAuthenticationError"),
+}
+_UNREACHED_NAMES = {  # of aiohttp and botocore
+    *("ClientConnectionError", "EndpointConnectionError", "ConnectionClosedError", "ServiceRequestError"),
 }
 _NAMELESS_NAMES = frozenset(("ClientConnectorDNSError", "gaierror"))  # aiohttp's, and socket's, which is slow to import
 _REFUSING_NAMES = frozenset(("PermissionDeniedError", "UnauthenticatedError"))  # obstore's
@@ -71,23 +84,36 @@ class RangesIgnored(Exception):
 
 
 class Failure(NamedTuple):
-    """What happened, and what to do about it."""
+    """What happened, what to do about it, and the class of the error to raise."""
 
     what: str
     remedy: str
+    kind: type[SourceError] = SourceError
 
 
 GONE = Failure(
     "there is no such file",
     "Check the path or URL. If references refer to it, the file has been moved or removed: translate it where it is.",
+    SourceGone,
 )
-REFUSED = Failure("access was refused", "Check the credentials; a public bucket may need anon=True.")
+DIRECTORY = Failure(
+    "this is a directory",
+    "Give the path or URL of a file in it. For all files in it: h5zarr index.",
+    SourceIsDirectory,
+)
+REFUSED = Failure("access was refused", "Check the credentials; a public bucket may need anon=True.", SourceRefused)
+NOT_PERMITTED = Failure(
+    "you do not have permission to read this file",
+    "Check the permissions of the file and of its directories.",
+    SourceRefused,
+)
 NO_BUCKET = Failure(
     "there is no such bucket or container",
     "Check its name, and the endpoint or account: endpoint_url, AWS_ENDPOINT_URL, account_name.",
+    SourceGone,
 )
 ELSEWHERE = Failure(
-    "the bucket is in another region, or signatures are for another one",
+    "the bucket is in another region, or the request was signed for another region",
     'Give the region: storage_options client_kwargs={"region_name": "..."}, or AWS_DEFAULT_REGION.',
 )
 SHRUNK = Failure("this is past the end of the file", "The file may be truncated; compare its size with the original.")
@@ -95,7 +121,7 @@ CLOSED = Failure("the source is closed", "Read before the source is closed, or o
 
 
 NO_SIZE = Failure(
-    "the server does not tell the size of the file", "Copy the file, or put simplecache:: in front of the URL."
+    "the server does not state the size of the file", "Copy the file, or put simplecache:: in front of the URL."
 )
 
 
@@ -120,13 +146,14 @@ def source_error(url: str, failure: Failure, span: Span | None = None) -> Source
     """Return an error that names the URL, the bytes, what happened and the remedy. `url` must be safe to show."""
     where = "" if span is None else f" bytes {span.address}-{max(span.address, span.end - 1)}:"
     rules = grammar_of(url.rpartition("::")[2])
-    kind = SourceGone if failure in (GONE, NO_BUCKET) else SourceError
     remedy = failure.remedy
-    if failure.what.startswith(REFUSED.what):
-        kind, remedy = SourceRefused, rules.check or remedy
-    elif failure is GONE and rules.is_bucket:
-        remedy += " A prefix that looks like a directory is no file; endpoint_url or the account may be another one."
-    return kind(f"{url}:{where} {failure.what}", remedy=remedy)
+    if failure.remedy == REFUSED.remedy:
+        remedy = rules.check or remedy
+    elif failure.kind is SourceGone and failure.remedy == GONE.remedy and rules.is_bucket:
+        remedy += " A prefix that looks like a directory is not a file. Also check endpoint_url, or the account."
+    error = failure.kind(f"{url}:{where} {failure.what}", remedy=remedy)
+    error.filename = url
+    return error
 
 
 def or_source_error(url: str, timeout_seconds: float, act: Callable[[], T]) -> T:
@@ -196,22 +223,21 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
         return describe_failure(error.__cause__, timeout_seconds)
     status, code = find_status(error), _find_code(error)
     if code in ("NoSuchBucket", "ContainerNotFound"):
-        return NO_BUCKET
+        return _with_status(NO_BUCKET, status)
     if status == 301 or code == "AuthorizationHeaderMalformed":
-        return ELSEWHERE
+        return _with_status(ELSEWHERE, status)
     if isinstance(error, FileNotFoundError) or status in (404, 410):
-        return GONE
+        return _with_status(GONE, status)
+    if isinstance(error, IsADirectoryError):
+        return DIRECTORY
     if code in _CODES:
-        return Failure(f"{REFUSED.what}: {_CODES[code]}", REFUSED.remedy)
+        return _with_status(REFUSED._replace(what=f"{REFUSED.what}: {_CODES[code]}"), status)
     if isinstance(error, PermissionError) or status in (401, 403) or type(error).__name__ in _REFUSING_NAMES:
-        return REFUSED
+        return _with_status(REFUSED, status)
     if status == 416:
-        return SHRUNK
+        return _with_status(SHRUNK, status)
     if isinstance(error, TimeoutError) or "Timeout" in type(error).__name__:
-        return Failure(
-            f"no answer within {timeout_seconds:g} seconds",
-            "Try again, or raise timeout_seconds of the network policy.",
-        )
+        return _describe_timeout(timeout_seconds)
     if isinstance(error, ShortBody):
         return Failure(
             f"the response has {error.found} bytes instead of {error.wanted}",
@@ -221,30 +247,55 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
         return ignores_ranges(error.nbytes)
     if isinstance(error, WrongRange):
         return Failure(
-            f"the answer begins at byte {error.found} instead of {error.wanted}",
-            "A proxy may mix up ranges; go around it, or copy the file.",
+            f"the response starts at byte {error.found} instead of {error.wanted}",
+            "A proxy may mix up ranges; bypass it, or copy the file.",
         )
-    if status in (400, 414):
-        return Failure(f"the server answered HTTP {status}", "Check the URL: it is too long, or not understood.")
-    if status == 412:  # the condition is not from h5zarr
-        return Failure("the server answered HTTP 412", "Check the conditions in the storage options, such as If-Match.")
     if status is not None:
-        return Failure(f"the server answered HTTP {status}", "Try again later, or with less concurrency.")
+        return Failure(f"the server answered HTTP {status}", _STATUS_REMEDIES.get(status, _LATER))
     return _describe_local_failure(error)
 
 
+_LATER = "Try again later, or with fewer requests at a time: network={'concurrency': 8}."
+_STATUS_REMEDIES = {
+    400: "Check the URL: the server does not understand it.",
+    412: "Check the conditions in the storage options, such as If-Match.",  # ours are handled elsewhere
+    414: "Check the URL: it is too long for the server.",
+}
+
+
+def _with_status(failure: Failure, status: int | None) -> Failure:
+    """Return a failure that names the HTTP status, if a server has sent one."""
+    return failure if status is None else failure._replace(what=f"{failure.what} (HTTP {status})")
+
+
+def _describe_timeout(timeout_seconds: float) -> Failure:
+    more = f"network={{'timeout_seconds': {2 * timeout_seconds:g}}}"
+    return Failure(
+        f"no answer within {timeout_seconds:g} seconds", f"Try again, or allow more time: {more}.", SourceTimeout
+    )
+
+
 def _describe_local_failure(error: BaseException) -> Failure:
-    """Return the meaning of an exception that did not come from a server."""
+    """Return what `error` means if no server answered."""
     name = type(error).__name__
+    if isinstance(error, PackageMissing):
+        return Failure(str(error), error.remedy)
     if isinstance(error, ImportError):
         return Failure(f"a package for this protocol is missing: {error}", "Install the package, then try again.")
     if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
-        return Failure("the protocol is not known to fsspec", "Check the beginning of the URL.")
+        return Failure("fsspec does not know this protocol", "Check the beginning of the URL.", WrongSource)
     if isinstance(error, TypeError | ValueError):
-        return Failure(f"the URL or its storage options are not valid ({name})", "Check both, then try again.")
+        return Failure(
+            f"the URL or its storage options are not valid ({name})", "Check both, then try again.", WrongSource
+        )
     if name in _NAMELESS_NAMES:
-        return Failure("the name of the server is not known", "Check the URL and the network, then try again.")
-    if not _LOST_NAMES.isdisjoint(kind.__name__ for kind in type(error).__mro__):
-        return Failure(f"{REFUSED.what}: no credentials were found that can be used ({name})", REFUSED.remedy)
+        what = "the server's name cannot be resolved"
+        return Failure(what, "Check the URL and the network, then try again.", SourceUnreachable)
+    bases = {kind.__name__ for kind in type(error).__mro__}
+    if not _LOST_NAMES.isdisjoint(bases):
+        return REFUSED._replace(what=f"{REFUSED.what}: no usable credentials were found ({name})")
     reason = f"{name}, {os.strerror(error.errno)}" if isinstance(error, OSError) and error.errno else name
+    if isinstance(error, ConnectionError) or not _UNREACHED_NAMES.isdisjoint(bases):
+        what = f"the server cannot be reached, or closed the connection ({reason})"
+        return Failure(what, "Check the URL and the network, then try again.", SourceUnreachable)
     return Failure(f"could not be read ({reason})", SourceError.remedy)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
@@ -12,7 +14,7 @@ from h5zarr.errors import SourceChanged
 from h5zarr.io.failure import FetchError, ShortBody, is_condition_broken, may_pass, was_repeated
 from h5zarr.io.log import RequestLog
 from h5zarr.io.network import NetworkPolicy
-from h5zarr.io.responses import Condition, Response, request_range
+from h5zarr.io.responses import Begun, Condition, Response, request_range
 from h5zarr.io.sharing import sharing
 from h5zarr.io.span import Span
 
@@ -102,10 +104,8 @@ class Patience(Protocol):
 async def fetch(filesystem: Any, path: str, span: Span, network: Patience, log: RequestLog, watch: Watch) -> bytes:
     """Return the body for `span`, with retries after temporary failures. It is not shorter than the span."""
 
-    async def ask() -> bytes:
-        # Waiting for other requests does not count towards the timeout.
-        async with sharing().requests(), asyncio.timeout(network.timeout_seconds):
-            response = await request_range(filesystem, path, span, watch.condition.options)
+    async def ask(begun: Begun) -> bytes:
+        response = await request_range(filesystem, path, span, watch.condition.options, begun)
         log.nbytes += len(response.body)
         watch.check(response)
         if len(response.body) < span.nbytes:
@@ -113,7 +113,7 @@ async def fetch(filesystem: Any, path: str, span: Span, network: Patience, log: 
         return response.body
 
     try:
-        return await retry(ask, network, log)
+        return await retry(ask, network, log, turn=sharing().requests())
     except SourceChanged:
         raise
     except Exception as error:
@@ -122,18 +122,48 @@ async def fetch(filesystem: Any, path: str, span: Span, network: Patience, log: 
     raise watch.changed(watch.condition.broken)
 
 
-async def retry(ask: Callable[[], Awaitable[Result]], network: Patience, log: RequestLog) -> Result:
-    """Return the result of `ask`, with retries after temporary failures and growing pauses between them."""
-    for attempt in range(1, network.attempts):
+async def retry(
+    ask: Callable[[Begun], Awaitable[Result]],
+    network: Patience,
+    log: RequestLog,
+    turn: AbstractAsyncContextManager[Any] | None = None,
+) -> Result:
+    """Return what `ask` returns, asking again after failures that may pass, with growing pauses.
+
+    All attempts and pauses together take at most `network.timeout_seconds`. Each attempt has an equal share of what is
+    left of them until its response begins, and all of the rest until it is complete: a lost connection is tried again,
+    and a slow one can finish. `turn` is what requests of this process wait for; that time does not count.
+    """
+    left_seconds = network.timeout_seconds
+    for attempt in range(network.attempts):
         log.requests += 1
-        try:
-            return await ask()
-        except Exception as error:
-            if not may_pass(error) or was_repeated(error):
-                raise
-        await asyncio.sleep(_FIRST_PAUSE_SECONDS * 4 ** (attempt - 1))
-    log.requests += 1
-    return await ask()
+        async with turn or nullcontext():
+            started = time.monotonic()
+            try:
+                return await _ask_within(ask, left_seconds / (network.attempts - attempt), left_seconds)
+            except Exception as error:
+                left_seconds -= time.monotonic() - started
+                is_last = attempt + 1 == network.attempts or left_seconds <= 0
+                if is_last or not may_pass(error) or was_repeated(error):
+                    raise
+                was_quick = not isinstance(error, TimeoutError)
+        if was_quick:
+            pause = min(_FIRST_PAUSE_SECONDS * 4**attempt, left_seconds / 2)
+            await asyncio.sleep(pause)
+            left_seconds -= pause
+    raise AssertionError("there is at least one attempt")
+
+
+async def _ask_within(ask: Callable[[Begun], Awaitable[Result]], begin_seconds: float, whole_seconds: float) -> Result:
+    """Return what `ask` returns. Raises TimeoutError if the response begins or ends too late."""
+    end = asyncio.get_running_loop().time() + whole_seconds
+    async with asyncio.timeout(begin_seconds) as clock:
+
+        def begun() -> None:
+            if not clock.expired():
+                clock.reschedule(end)
+
+        return await ask(begun)
 
 
 def fetch_whole(filesystem: Any, path: str, network: Patience, log: RequestLog) -> bytes:
@@ -143,9 +173,9 @@ def fetch_whole(filesystem: Any, path: str, network: Patience, log: RequestLog) 
             log.requests += 1
             return bytes(file.read())
 
-    async def ask() -> bytes:
-        async with asyncio.timeout(network.timeout_seconds):
-            return bytes(await filesystem._cat_file(path))
+    async def ask(begun: Begun) -> bytes:
+        begun()  # fsspec does not say when it does; a large file may take all of the time
+        return bytes(await filesystem._cat_file(path))
 
     content: bytes = sync(filesystem.loop, retry, ask, network, log)
     return content

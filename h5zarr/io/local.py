@@ -12,14 +12,12 @@ from typing import Self
 
 from h5zarr.errors import SourceError
 from h5zarr.io.column import BlockColumn, SpanColumn
-from h5zarr.io.failure import CLOSED, GONE, SHRUNK, Failure, source_error
+from h5zarr.io.failure import CLOSED, DIRECTORY, GONE, NOT_PERMITTED, SHRUNK, Failure, source_error
 from h5zarr.io.log import RequestLog
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 
 _NOT_A_FILE = Failure("this is not a regular file", "Give the path of a file.")
-_DIRECTORY = Failure("this is a directory", "Give the path of a file in it.")
-_NOT_PERMITTED = Failure("reading it is not permitted", "Check the permissions of the file and of its directories.")
 _TRUNCATED = Failure("the file has become shorter while it was read", "Try again when nothing writes to it any more.")
 
 
@@ -119,11 +117,11 @@ def _open_file(path: str, url: str) -> int:
     try:
         mode = os.stat(path).st_mode
         # Check before opening, because opening a named pipe may wait forever.
-        if not stat.S_ISREG(mode):
-            raise source_error(url, _DIRECTORY if stat.S_ISDIR(mode) else _NOT_A_FILE)
-        return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        if stat.S_ISREG(mode):
+            return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
         raise _describe(url, error) from None
+    raise source_error(url, DIRECTORY if stat.S_ISDIR(mode) else _NOT_A_FILE)
 
 
 def _describe(url: str, error: OSError | ValueError) -> SourceError:
@@ -131,6 +129,6 @@ def _describe(url: str, error: OSError | ValueError) -> SourceError:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return source_error(url, GONE)
     if isinstance(error, PermissionError):
-        return source_error(url, _NOT_PERMITTED)
+        return source_error(url, NOT_PERMITTED)
     reason = error.strerror if isinstance(error, OSError) else str(error)
     return source_error(url, Failure(f"could not be read ({reason})", SourceError.remedy))

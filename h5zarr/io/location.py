@@ -48,6 +48,8 @@ class Location:
         """Return the location that a path or URL names. A location is returned unchanged."""
         if isinstance(place, Location):
             return place
+        if not isinstance(place, str | os.PathLike):
+            raise TypeError(f"expected a path or URL, not {type(place).__name__}")
         text = os.fspath(place)
         return cls(text, find_local_path(text))
 

@@ -149,7 +149,11 @@ class NetworkPolicy:
     """How long the Zarr store waits for more requests before it sends the ones it has."""
 
     timeout_seconds: float = 60.0
-    """Timeout of one request. Synchronous fsspec file systems use only their own."""
+    """Longest time that one request may take, with all of its attempts and the pauses between them.
+
+    An attempt has an equal share of it until its response begins. Synchronous fsspec file systems have their own
+    timeouts.
+    """
 
     attempts: int = 3
     """How often a request is tried if its failure may be temporary: HTTP 408, 429, 500, 502-504, a lost connection."""
@@ -160,7 +164,7 @@ class NetworkPolicy:
             if value is None and "None" in str(field.type):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise ValueError(f"{name} is {value!r}, but must be a number")
+                raise TypeError(f"{name} must be a number, not {type(value).__name__}")
             if "int" in str(field.type) and value != int(value):
                 raise ValueError(f"{name} is {value}, but must be a whole number")
             if name in _POSITIVE and not value > 0:
@@ -170,7 +174,7 @@ class NetworkPolicy:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
-        """Return the policy with these fields. Raises ValueError for an unknown name or a value that makes no sense."""
+        """Return the policy with these fields. Raises ValueError or TypeError for a wrong one."""
         known = [field.name for field in fields(cls)]
         if unknown := [str(name) for name in values if name not in known]:
             raise ValueError(f"network has no {', '.join(map(repr, unknown))}; it has {', '.join(known)}")

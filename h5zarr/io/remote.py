@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,13 +10,14 @@ from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
 from h5zarr.io.access import USUAL_ACCESS, Access
-from h5zarr.io.failure import NO_SIZE, Failure, is_final, may_pass, or_source_error, source_error
+from h5zarr.io.failure import DIRECTORY, NO_SIZE, is_final, may_pass, or_source_error, source_error
 from h5zarr.io.fetch import Watch, fetch_at_once, fetch_in_turn, retry
 from h5zarr.io.filesystems import shared_filesystem
 from h5zarr.io.location import Location
 from h5zarr.io.planned import PlannedSource
 from h5zarr.io.responses import (
     UNCONDITIONAL,
+    Begun,
     Response,
     find_condition,
     interpret_identity,
@@ -31,7 +31,6 @@ from h5zarr.io.urls import is_chain
 
 _SINCE = "it was opened"
 _AGAIN = "Try again when nothing writes to it any more."
-_DIRECTORY = Failure("this is a directory", "Give the URL of a file in it.")
 
 
 class RemoteSource(PlannedSource):
@@ -51,7 +50,7 @@ class RemoteSource(PlannedSource):
             return
         stated = self._ask()
         if stated.get("type") == "directory":
-            raise source_error(self.url, _DIRECTORY)
+            raise source_error(self.url, DIRECTORY)
         if stated.get("size") is None:
             raise source_error(self.url, NO_SIZE)
         self._open(interpret_identity(stated))
@@ -62,9 +61,8 @@ class RemoteSource(PlannedSource):
         if not span.nbytes:
             return False
 
-        async def ask() -> Response:
-            async with asyncio.timeout(self._network.timeout_seconds):
-                return await request_range(self._filesystem, self._path, span, UNCONDITIONAL.options)
+        async def ask(begun: Begun) -> Response:
+            return await request_range(self._filesystem, self._path, span, UNCONDITIONAL.options, begun)
 
         try:
             response: Response = sync(self._filesystem.loop, retry, ask, self._network, self.log)

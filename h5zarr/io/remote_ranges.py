@@ -113,8 +113,11 @@ class RemoteRanges:
     def nbytes(self) -> int:
         """The size of the file. Takes a request."""
         opened = self._open()
-        self.log.infos += 1
-        size = self._translate_errors(lambda: opened.filesystem.info(opened.path).get("size"))
+        if opened.asynchronous:
+            size = sync(opened.filesystem.loop, self._ask, opened).get("size")
+        else:
+            self.log.infos += 1
+            size = self._translate_errors(lambda: opened.filesystem.info(opened.path).get("size"))
         if size is None:
             raise source_error(self.url, NO_SIZE)
         return int(size)

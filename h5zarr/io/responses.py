@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from h5zarr.io.failure import RangesIgnored, WrongRange
 from h5zarr.io.source import Identity
@@ -52,32 +52,46 @@ def states_identity(filesystem: Any) -> bool:
     return _calls_of(filesystem) is not None
 
 
-async def request_range(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Response:
+Begun: TypeAlias = Callable[[], None]
+"""Called when a response begins to arrive."""
+
+
+def _ignore() -> None:
+    pass
+
+
+async def request_range(
+    filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any], begun: Begun = _ignore
+) -> Response:
     """Return the response of an asynchronous fsspec file system. The body may be shorter or longer than the span.
 
-    `only_if` are the options of a condition that was made for this file system.
+    `only_if` are the options of a condition that was made for this file system. `begun` is called at once if the file
+    system does not say when a response begins.
     """
     if (calls := _calls_of(filesystem)) is not None:
-        return await calls.request(filesystem, path, span, only_if)
+        return await calls.request(filesystem, path, span, only_if, begun)
+    begun()
     return Response(bytes(await filesystem._cat_file(path, start=span.address, end=span.end)), {})
 
 
-async def _request_http(filesystem: Any, url: str, span: Span, only_if: Mapping[str, Any]) -> Response:
+async def _request_http(filesystem: Any, url: str, span: Span, only_if: Mapping[str, Any], begun: Begun) -> Response:
     session = await filesystem.set_session()
     options = dict(filesystem.kwargs)
     headers = {**options.pop("headers", {}), "Range": _range(span), **only_if}
     started = time.perf_counter()
     async with session.get(filesystem.encode_url(url), headers=headers, **options) as http_response:
+        begun()
         return await _receive(http_response, span, started)
 
 
-async def _request_gcs(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Response:
+async def _request_gcs(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any], begun: Begun) -> Response:
     """Request as gcsfs does, but without its own retries and its request for the type of the bucket."""
     await filesystem._set_session()
     headers = filesystem._get_headers({"Range": _range(span), "Accept-Encoding": "identity"})
     started = time.perf_counter()
     request = filesystem.session.get(filesystem.url(path), headers=headers, params=filesystem._get_params(only_if))
     async with request as http_response:
+        begun()
         received = await _receive(http_response, span, started)
         generation = http_response.headers.get("x-goog-generation")
         return (
@@ -87,8 +101,6 @@ async def _request_gcs(filesystem: Any, path: str, span: Span, only_if: Mapping[
 
 async def _receive(http_response: Any, span: Span, started: float) -> Response:
     """Return the content of an aiohttp response that has begun to arrive. The request was sent at `started`."""
-    if http_response.status == 404:
-        raise FileNotFoundError
     http_response.raise_for_status()
     if http_response.status == 200 and (http_response.content_length or 0) > max(span.nbytes, _MOST_UNASKED_NBYTES):
         raise RangesIgnored(http_response.content_length or 0)
@@ -107,11 +119,12 @@ async def _receive(http_response: Any, span: Span, started: float) -> Response:
     return Response(body, stated if size is None else {**stated, "size": size}, *pace)
 
 
-async def _request_s3(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Response:
+async def _request_s3(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any], begun: Begun) -> Response:
     bucket, key, version = filesystem.split_path(path)
     options = {**filesystem.req_kw, "Range": _range(span), **only_if, **({"VersionId": version} if version else {})}
     started = time.perf_counter()
     found = await filesystem._call_s3("get_object", Bucket=bucket, Key=key, **options)
+    begun()
     began = time.perf_counter()
     try:
         body = await found["Body"].read()
@@ -122,13 +135,14 @@ async def _request_s3(filesystem: Any, path: str, span: Span, only_if: Mapping[s
     return Response(bytes(body), stated if size is None else {**stated, "size": size}, began - started)
 
 
-async def _request_azure(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any]) -> Response:
+async def _request_azure(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any], begun: Begun) -> Response:
     container, blob, version = filesystem.split_path(path)
     options = {**getattr(filesystem, "_timeout_kwargs", {}), **only_if, **({"version_id": version} if version else {})}
     async with filesystem.service_client.get_blob_client(container=container, blob=blob) as client:
         # The library's own retries are off, because they wait 15 seconds or more. `fetch.retry` retries.
         started = time.perf_counter()
         stream = await client.download_blob(offset=span.address, length=span.nbytes, retry_total=0, **options)
+        begun()
         began = time.perf_counter()
         body = await stream.readall()
     found = stream.properties
@@ -216,7 +230,7 @@ def _match_etag(identity: Identity, options: Callable[[str], Mapping[str, Any]])
 class FileSystemCalls(NamedTuple):
     """How to request a range with its headers from an asynchronous fsspec file system, and only in a given state."""
 
-    request: Callable[[Any, str, Span, Mapping[str, Any]], Awaitable[Response]]
+    request: Callable[[Any, str, Span, Mapping[str, Any], Begun], Awaitable[Response]]
     condition: Callable[[Any, str, Identity], Condition]
 
 

@@ -275,5 +275,7 @@ def guarded(step: Step[T]) -> Step[T]:
     """
     try:
         return (yield from step)
+    except H5ZarrError:  # some are also what Python programmers expect, such as a ValueError
+        raise
     except SURPRISES as error:
         raise surprised(error) from error

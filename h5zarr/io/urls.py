@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from h5zarr.errors import SourceError
+from h5zarr.errors import WrongSource
 from h5zarr.io.protocols import PROTOCOL, grammar_of
 
 _WORD = re.compile(r"[a-z][a-z0-9_]+")  # a link of a chain may be just the name of a protocol
@@ -147,7 +147,7 @@ def _decode(path: str) -> str:
     return unquote(path, errors="surrogateescape")
 
 
-class UnclearURL(SourceError):
+class UnclearURL(WrongSource):
     """A URL is ambiguous, or fsspec would misunderstand it."""
 
 

@@ -54,6 +54,8 @@ def locate(file: H5File, dataset: Dataset, form: ElementForm, elsewhere: Elsewhe
             return interpret_virtual(file, dataset, form, elsewhere, shown)
         if isinstance(dataset.layout, ExternalLayout):
             return Located(interpret_external(file, dataset, form, elsewhere))
+    except H5ZarrError:
+        raise
     except SURPRISES as error:  # selections and segments are unchecked
         raise surprised(error) from error
     source = elsewhere.number_of(file)

@@ -59,6 +59,8 @@ def _guarded(decode: Decode) -> Decode:
     def guarded(content: Content, shape: Shape) -> npt.NDArray[Any]:
         try:
             return decode(content, shape)
+        except H5ZarrError:
+            raise
         except SURPRISES as error:
             raise surprised(error) from error
 

@@ -99,7 +99,11 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("place", "what"),
-    [("nowhere/refs.json", "no such directory"), ("", "is a directory"), ("file/refs.json", "no such directory")],
+    [
+        ("nowhere/refs.json", "its directory does not exist"),
+        ("", "is a directory"),
+        ("file/refs.json", "a part of this path is a file"),
+    ],
 )
 def test_a_place_that_cannot_be_written_is_named_with_a_remedy(tmp_path: Path, place: str, what: str) -> None:
     (tmp_path / "file").write_bytes(b"")
@@ -116,7 +120,8 @@ def test_a_full_disk_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "what"), [(errno.ENOSPC, "no space left"), (errno.EACCES, "not permitted"), (errno.EIO, "could not be")]
+    ("number", "what"),
+    [(errno.ENOSPC, "no space left"), (errno.EACCES, "do not have permission"), (errno.EIO, "could not be")],
 )
 def test_a_failure_at_the_end_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, what: str

@@ -116,7 +116,7 @@ def test_a_file_that_may_not_be_read_says_so(path: Path, monkeypatch: pytest.Mon
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(SourceError, match="not permitted") as caught:
+    with pytest.raises(SourceError, match="you do not have permission to read this file") as caught:
         open_source(path)
     assert str(path) in str(caught.value)
 

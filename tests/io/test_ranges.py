@@ -310,7 +310,7 @@ def test_an_answer_of_another_range_is_not_taken(serve: Any, body: bytes) -> Non
     reader = open_ranges(server.url("/file.h5"), Access(network=PATIENT))
     assert read(reader, [(1000, 100)]) == [body[1000:1100]]
     server.faults = Faults(shifted=frozenset(range(1, 99)))
-    with pytest.raises(SourceError, match="the answer begins at byte 1001 instead of 1000"):
+    with pytest.raises(SourceError, match="the response starts at byte 1001 instead of 1000"):
         read(reader, [(1000, 100)])
 
 
@@ -358,5 +358,5 @@ def test_no_reader_leaves_a_thread_of_its_own(serve: Any, body: bytes) -> None:
 
 def test_a_whole_file_that_is_as_long_as_the_range_is_not_taken_for_it(serve: Any, body: bytes) -> None:
     server = serve(body[:100], faults=Faults(ignore_range=True))
-    with pytest.raises(SourceError, match="the answer begins at byte 0 instead of 50"):
+    with pytest.raises(SourceError, match="the response starts at byte 0 instead of 50"):
         read(open_ranges(server.url("/file.h5"), Access(network=PATIENT)), [(50, 100)])

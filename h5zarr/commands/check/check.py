@@ -14,7 +14,7 @@ from h5zarr.commands.check.files import CheckedFile, check_file
 from h5zarr.commands.index.listing import list_sources
 from h5zarr.commands.translate.many import work_through
 from h5zarr.commands.translate.options import make_options
-from h5zarr.errors import H5ZarrError, SourceGone
+from h5zarr.errors import ArgumentError, H5ZarrError, SourceGone
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
 from h5zarr.zarr_model.hierarchy import Json
@@ -142,7 +142,9 @@ def find_sources(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], access: Access = USUAL_ACCESS
 ) -> list[str]:
     """Return the files, each once: the matches of patterns and the contents of directories, sorted by name."""
-    given = [sources] if isinstance(sources, str | os.PathLike) else sources
+    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    if not given:
+        raise ArgumentError("sources is empty, but must name at least one file")
     found: dict[str, None] = {}
     for source in map(Location.parse, given):
         if not _is_many(source):

@@ -23,7 +23,7 @@ from h5zarr.containers.registry import (
     plain_location,
     read_references,
 )
-from h5zarr.errors import H5ZarrError, MalformedFile, OutputError, Problem, ProblemWarning, Unsupported
+from h5zarr.errors import ArgumentError, MalformedFile, OutputError, Problem, ProblemWarning, Unsupported
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
@@ -37,7 +37,7 @@ Ask = Callable[[str, ArrayNode], Json]
 """Called with the path of an array and the array. Returns its fill value, or None if unknown."""
 
 
-class FillValueWanted(H5ZarrError):
+class FillValueWanted(ArgumentError):
     """The value of unwritten chunks is unknown: version 2 of Zarr may leave it open, version 3 needs it."""
 
     kind = "fill value"
@@ -137,7 +137,7 @@ def convert(
         The references cannot be read, or `out` cannot be written. Nothing was written.
     """
     started = time.perf_counter()
-    given = os.fspath(source)
+    given = Location.parse(source).text
     access = Access.from_options(storage_options, network, limits, anon=anon)
     output = Output(
         location=os.fspath(out),

@@ -20,6 +20,7 @@ from h5zarr.commands.index.waiting import wait_for
 from h5zarr.commands.index.work import IndexSettings
 from h5zarr.commands.index.workers import ExecutorWorkers, LocalWorkers, Workers, dask_client
 from h5zarr.commands.translate.options import make_options
+from h5zarr.containers.registry import container_of_format
 from h5zarr.errors import SourceGone
 from h5zarr.io.access import Access
 
@@ -120,6 +121,7 @@ def index(
     H5ZarrError
         The job cannot run at all.
     """
+    container_of_format(format)  # raises for an unknown one
     place = Place(out, output_options)
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
     settings = IndexSettings(

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from string import Formatter
 
 from h5zarr.commands.index.place import STATE
+from h5zarr.errors import ArgumentError
 
 FIELDS = ("path", "directory", "name", "stem", "hash")
 # Besides control characters: characters with a meaning in file systems, patterns, URL chains or reference readers.
@@ -22,7 +23,7 @@ _MOST_WHOLE_NBYTES = 700  # in a name; object stores allow keys of 1024, includi
 _DOTS = re.compile(r"\.+")
 
 
-class UnclearTemplate(ValueError):
+class UnclearTemplate(ArgumentError):
     """A name template cannot be filled in."""
 
 

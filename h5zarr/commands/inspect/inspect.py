@@ -13,7 +13,7 @@ from h5zarr.commands.inspect.inspect_report import problem_lines, summary
 from h5zarr.commands.inspect.inspect_text import open_page, render
 from h5zarr.commands.inspect.json import describe
 from h5zarr.commands.inspect.view import View
-from h5zarr.errors import H5ZarrError, Problem
+from h5zarr.errors import ArgumentError, Problem
 from h5zarr.formats import scan_any
 from h5zarr.hdf5.model import H5File
 from h5zarr.io.access import Access
@@ -22,7 +22,7 @@ from h5zarr.io.source import open_source
 from h5zarr.netcdf3.classic_file import ClassicFile
 
 
-class NothingMatches(H5ZarrError):
+class NothingMatches(ArgumentError):
     """No object in the file matches the pattern."""
 
     kind = "selection"

@@ -17,7 +17,7 @@ from h5zarr.errors import H5ZarrError
 from h5zarr.io.access import Access
 
 
-class NoIndex(H5ZarrError):
+class NoIndex(H5ZarrError, FileNotFoundError):
     """There is no index in this directory."""
 
     kind = "output"

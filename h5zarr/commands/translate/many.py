@@ -13,6 +13,7 @@ from h5zarr.commands.translate.translate import run_translation
 from h5zarr.commands.translate.translation import Translation
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.access import Access
+from h5zarr.io.location import Location
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ def translate_many(
             return Outcome(source, None, error)
         return Outcome(source, made, None)
 
-    return work_through((os.fspath(source) for source in sources), work, at_once)
+    return work_through((Location.parse(source).text for source in sources), work, at_once)
 
 
 def work_through(names: Iterable[str], work: Callable[[str], T], at_once: int) -> Iterator[T]:

@@ -46,6 +46,8 @@ def make_options(
     """Return the options for these values. Raises TypeError or ValueError for an invalid value."""
     if zarr_format not in (2, 3):
         raise ValueError(f"zarr_format is {zarr_format!r}, but must be 2 or 3")
+    if not isinstance(group, str):
+        raise TypeError(f"group must be a string, not {type(group).__name__}")
     inlining = Inlining() if inline_bytes is None else Inlining.up_to(_nbytes("inline_bytes", inline_bytes))
     if max_inline_bytes is not None:
         inlining = replace(inlining, total_nbytes=_nbytes("max_inline_bytes", max_inline_bytes))
@@ -65,6 +67,11 @@ def several(name: str, values: Sequence[str]) -> tuple[str, ...]:
     """Return the values of an option that takes several. Rejects a single string, which is a sequence of letters."""
     if isinstance(values, str):
         raise TypeError(f"{name} must be a list of strings, not one string: {name}=[{values!r}]")
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"{name} must be a list of strings, not of {type(value).__name__}")
+        if not value.strip("/"):
+            raise ValueError(f"{name} has the pattern {value!r}, which matches nothing")
     return tuple(values)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from h5zarr.errors import H5ZarrError, Problem
+from h5zarr.errors import ArgumentError, Problem
 from h5zarr.patterns import compile_patterns
 from h5zarr.tree import Tree, TreeGroup, Variable
 
 
-class NothingSelected(H5ZarrError):
+class NothingSelected(ArgumentError):
     """The requested part is not in the file."""
 
     kind = "selection"

@@ -179,6 +179,8 @@ def _made_beside(directory: str, shown: str) -> Iterator[str]:
         with suppress(FileNotFoundError):
             os.rmdir(directory)  # it was empty
         os.rename(beside, directory)
+    except H5ZarrError:
+        raise
     except OSError as error:
         what = f"could not be moved there ({error.strerror or type(error).__name__})"
         raise OutputError(shown, what) from None
