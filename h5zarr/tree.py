@@ -118,9 +118,9 @@ class StoredForm:
     """Facts about the storage of a variable that a Zarr array does not show.
 
     `chunk_shape` is None if the values are not chunked. The other fields apply if the elements in the file differ from
-    those of the variable's type: `number` is the numpy type of integers with an unusual precision and of booleans,
-    `members` names the fields of a record that is shown as a complex number or with its gaps, and `padding` is the
-    padding that was removed from fixed-length strings.
+    those of the variable's type: `number` is the numpy type of integers with an unusual precision and of booleans of
+    several bytes, `members` names the fields of a record that is shown with its gaps, and `padding` is the padding that
+    was removed from fixed-length strings.
     """
 
     chunk_shape: tuple[int, ...] | None = None

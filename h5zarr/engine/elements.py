@@ -23,7 +23,6 @@ class Change(Enum):
     """How values are converted."""
 
     CAST = "to another type of the same meaning"
-    PAIR = "complex numbers to records of two"
     MEMBERS = "records to those of some members"
     FIXED_TEXT = "bytes to text"
     TEXT = "text to objects"
@@ -46,7 +45,8 @@ class Presentation:
 def choose_presentation(array: ArrayNode, form: StoredForm, *, is_classic: bool = False) -> Presentation:
     """Return how netCDF4 shows the elements of an array that the file stores in `form`.
 
-    It shows numbers of HDF5 files in the byte order of the file, and all others in that of the machine.
+    It shows numbers of HDF5 files in the byte order of the file, and all others in that of the machine. Booleans and
+    complex numbers, which netCDF lacks, are shown as such, as h5netcdf does.
     """
     dtype = stored_dtype(array)
     if is_classic:
@@ -64,9 +64,6 @@ def choose_presentation(array: ArrayNode, form: StoredForm, *, is_classic: bool 
         return Presentation(
             dtype=_TEXT, in_encoding=str, change=Change.FIXED_TEXT, padding=form.padding, nbytes=dtype.itemsize
         )
-    if dtype.kind == "c" and len(form.members) == 2:
-        part = np.dtype(f"f{dtype.itemsize // 2}")
-        return _plain(_aligned(dict.fromkeys(form.members, part)), Change.PAIR)
     if dtype.names is not None and dtype.fields is not None:
         fields = {name: dtype.fields[name][0] for name in form.members or dtype.names}
         return _plain(_aligned(fields), Change.MEMBERS)
@@ -75,7 +72,7 @@ def choose_presentation(array: ArrayNode, form: StoredForm, *, is_classic: bool 
 
 def _check_number(recorded: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the recorded type. Integers may have any integer type; other numbers may only differ in byte order."""
-    if recorded.newbyteorder("=") != dtype.newbyteorder("=") and not (recorded.kind in "iu" and dtype.kind in "biu"):
+    if recorded.newbyteorder("=") != dtype.newbyteorder("=") and not (recorded.kind in "biu" and dtype.kind in "biu"):
         raise MalformedFile(f"the record says {recorded} of values that are {dtype}")
     return recorded
 
@@ -103,10 +100,6 @@ def present(values: npt.NDArray[Any], presentation: Presentation) -> npt.NDArray
     match presentation.change:
         case Change.CAST:
             return _cast(values, dtype)
-        case Change.PAIR:
-            shown, (first, second) = np.zeros(values.shape, dtype), dtype.names or ()
-            shown[first], shown[second] = values.real, values.imag
-            return shown
         case Change.MEMBERS:
             shown = np.zeros(values.shape, dtype)
             for name in dtype.names or ():

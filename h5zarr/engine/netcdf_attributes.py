@@ -1,4 +1,7 @@
-"""Attributes as netCDF4 returns them, from JSON and the types in the record."""
+"""Attributes as netCDF4 returns them, from JSON and the types in the record.
+
+Booleans and complex numbers, which netCDF lacks, are returned as h5netcdf does.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from h5zarr.errors import MalformedFile
 from h5zarr.netcdf_names import HIDDEN
 from h5zarr.zarr_model.hierarchy import AttributeType, Json, KeptFillValue
 from h5zarr.zarr_model.missing import FILL_VALUE, decode_missing_number
@@ -57,10 +62,20 @@ def _restore(value: Json, kind: AttributeType | None) -> Any:
             return [one.partition("\0")[0] for one in value]
         if not all(isinstance(one, int | float) for one in value):
             return value  # netCDF does not have the type
-    restored = np.array(value, kind)
-    if restored.dtype.kind == "b":  # netCDF has no booleans and shows the integers of the enumeration
-        restored = restored.astype(np.int8)
+    restored = _restore_numbers(value, kind)
     return restored.reshape(-1)[0] if restored.size == 1 else restored
+
+
+def _restore_numbers(value: Json, kind: str | None) -> npt.NDArray[Any]:
+    """Return numbers of a type. The innermost lists of complex numbers are their parts."""
+    if kind is None or np.dtype(kind).kind != "c":
+        return np.array(value, kind)
+    parts = np.array(value, f"f{np.dtype(kind).itemsize // 2}")
+    if not parts.size:
+        return parts.astype(kind)
+    if not parts.ndim or parts.shape[-1] != 2:
+        raise MalformedFile(f"the record says {kind} of an attribute that does not have two parts")
+    return parts.view(kind)[..., 0]
 
 
 def _restore_records(value: Json, kinds: Sequence[tuple[str, str]]) -> Any:
@@ -69,7 +84,7 @@ def _restore_records(value: Json, kinds: Sequence[tuple[str, str]]) -> Any:
     records = value if isinstance(value, list) else [value]
     restored = np.zeros(len(records), np.dtype({"names": names, "formats": formats}, align=True))
     for name in names:
-        restored[name] = [record[name] for record in records]
+        restored[name] = _restore_numbers([record[name] for record in records], np.dtype(restored.dtype[name]).name)
     return restored[0] if len(records) == 1 else restored
 
 

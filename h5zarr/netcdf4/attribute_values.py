@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import Unrepresentable
 from h5zarr.hdf5.cursor import text
 from h5zarr.hdf5.datatype import (
     Array,
@@ -23,7 +22,7 @@ from h5zarr.hdf5.datatype import (
 )
 from h5zarr.hdf5.model import Attribute, AttributeReference, H5File, ObjectReference, RegionReference
 from h5zarr.hdf5.numpy_values import plain_dtype
-from h5zarr.netcdf4.element_forms import interpret_element
+from h5zarr.netcdf4.element_forms import interpret_element, is_boolean, is_complex
 from h5zarr.tree import AttributeValue
 
 _NUMBERS = (FixedPoint, FloatingPoint)
@@ -59,8 +58,8 @@ def _interpret(datatype: Datatype, values: npt.NDArray[Any], file: H5File) -> At
         case Array(base=base):
             return _interpret(base, values, file)
         case Compound(members=members):
-            form = _plain_records(datatype)
-            if form is not None:
+            if is_complex(datatype):
+                form = interpret_element(datatype).dtype
                 return values.view(form) if values.dtype.itemsize == form.itemsize else values
             if values.ndim:
                 return [_interpret(datatype, element, file) for element in values]
@@ -68,8 +67,7 @@ def _interpret(datatype: Datatype, values: npt.NDArray[Any], file: H5File) -> At
             return {
                 member.name: _interpret(member.datatype, np.asarray(record[member.name]), file) for member in members
             }
-    form = interpret_element(datatype).dtype if datatype.nbytes == 1 else None
-    return values.astype(bool) if form == np.dtype(bool) else values
+    return values.astype(bool) if is_boolean(datatype) else values
 
 
 def path_of(reference: ObjectReference | RegionReference | AttributeReference, file: H5File) -> str:
@@ -77,15 +75,6 @@ def path_of(reference: ObjectReference | RegionReference | AttributeReference, f
     if not isinstance(reference, ObjectReference):
         reference = reference.target
     return file.path_of(reference) or ""
-
-
-def _plain_records(datatype: Compound) -> np.dtype[Any] | None:
-    """Return complex64 or complex128 if a compound represents complex numbers, else None."""
-    try:
-        dtype = interpret_element(datatype).dtype
-    except Unrepresentable:
-        return None
-    return dtype if dtype.kind == "c" else None
 
 
 def _text(content: Any) -> str:

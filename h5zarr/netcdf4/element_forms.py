@@ -66,10 +66,10 @@ def interpret_element(datatype: Datatype) -> ElementForm:
             return ElementForm(TEXT, False)
         case Reference(kind=ReferenceKind.OBJECT | ReferenceKind.OBJECT2):
             return ElementForm(TEXT, False)
-        case Enumeration(base=base, members=members):
+        case Enumeration(base=base):
             form = interpret_element(base)
-            is_boolean = form.is_plain and form.dtype.itemsize == 1 and dict(members) == _BOOLEAN
-            return ElementForm(np.dtype(bool), True) if is_boolean else form
+            is_byte = form.is_plain and form.dtype.itemsize == 1
+            return ElementForm(np.dtype(bool), True) if is_byte and is_boolean(datatype) else form
         case Complex(base=base):
             return _complex(interpret_element(base))
         case Array(base=base, shape=shape):
@@ -83,6 +83,21 @@ def interpret_element(datatype: Datatype) -> ElementForm:
             raise Unrepresentable("Zarr has no type for variable-length sequences")
     assert isinstance(datatype, Reference)
     raise Unrepresentable(f"Zarr has no type for references to {datatype.kind.name.lower().rstrip('2')}s")
+
+
+def is_boolean(datatype: Datatype) -> bool:
+    """Return whether this is the enumeration of FALSE and TRUE as which h5py stores booleans, of any size."""
+    return isinstance(datatype, Enumeration) and dict(datatype.members) == _BOOLEAN
+
+
+def is_complex(datatype: Datatype) -> bool:
+    """Return whether elements are complex numbers: of that class, or records of a real and an imaginary part."""
+    if not isinstance(datatype, Complex | Compound):
+        return False
+    try:
+        return interpret_element(datatype).dtype.kind == "c"
+    except Unrepresentable:
+        return False
 
 
 def _integer(datatype: FixedPoint | Bitfield | Time) -> ElementForm:

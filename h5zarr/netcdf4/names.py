@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from h5zarr.hdf5.datatype import FixedPoint, Padding, String, VariableLengthString
 from h5zarr.hdf5.model import Attribute, H5File
 from h5zarr.netcdf4.dimensions import Axes, Dimensions, Draft, Inside
+from h5zarr.netcdf4.element_forms import is_boolean, is_complex
 from h5zarr.netcdf4.hidden import visible_on_dataset, visible_on_group
 from h5zarr.netcdf4.known_types import KnownTypes
 from h5zarr.netcdf4.links import Others
@@ -76,7 +77,10 @@ def _variable(axes: Axes, place: GroupPath, taken: set[str], types: KnownTypes) 
 
 
 def _notes(attributes: Mapping[str, Attribute], types: KnownTypes) -> AttributeNotes:
-    """Return which attributes netCDF-C omits because it does not know their types, and which were padded."""
+    """Return which attributes netCDF-C omits because it does not know their types, and which were padded.
+
+    Booleans and complex numbers are shown although netCDF-C omits them, as h5netcdf does.
+    """
     foreign, padded = [], []
     for name, one in attributes.items():
         datatype = one.datatype
@@ -85,7 +89,7 @@ def _notes(attributes: Mapping[str, Attribute], types: KnownTypes) -> AttributeN
         if isinstance(datatype, String):
             if datatype.padding is Padding.SPACE_PADDED:
                 padded.append((name, datatype.nbytes))
-        elif not types.knows(datatype):
+        elif not types.knows(datatype) and not is_boolean(datatype) and not is_complex(datatype):
             foreign.append(name)
     if not foreign and not padded:
         return NO_NOTES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from h5zarr.hdf5.datatype import ByteOrder, Compound, Datatype, Enumeration, FixedPoint, FloatingPoint, Padding, String
 from h5zarr.hdf5.model import ChunkedLayout
-from h5zarr.netcdf4.element_forms import ElementForm
+from h5zarr.netcdf4.element_forms import ElementForm, is_boolean
 from h5zarr.netcdf4.named_file import NamedVariable
 from h5zarr.tree import StoredEnumeration, StoredForm
 
@@ -29,12 +29,12 @@ def interpret_stored(named: NamedVariable, form: ElementForm) -> StoredForm:
 def _number(datatype: Datatype, form: ElementForm) -> str | None:
     """Return the smallest type in the file's byte order, if the form's type is larger or has another byte order.
 
-    HDF5 chooses types for integers of unusual precision in the same way. Booleans are stored as one-byte integers.
+    HDF5 chooses types for integers of unusual precision in the same way. Zarr has booleans of one byte only.
     """
+    if is_boolean(datatype):
+        return None if form.dtype.kind == "b" else "bool"
     if isinstance(datatype, Enumeration):
         datatype = datatype.base
-        if form.dtype.kind == "b" and isinstance(datatype, FixedPoint):
-            return "int8" if datatype.signed else "uint8"
     if form.is_plain or not isinstance(datatype, FixedPoint | FloatingPoint):
         return None
     if isinstance(datatype, FloatingPoint):
@@ -46,14 +46,14 @@ def _number(datatype: Datatype, form: ElementForm) -> str | None:
 
 
 def _enumeration(datatype: Datatype, name: str | None) -> StoredEnumeration | None:
-    if not isinstance(datatype, Enumeration) or name is None:
+    if not isinstance(datatype, Enumeration) or name is None or is_boolean(datatype):
         return None
     return StoredEnumeration(name=name, members=datatype.members)
 
 
 def _members(datatype: Datatype, form: ElementForm) -> tuple[str, ...]:
-    """Return the names of a record's members if the form has other names."""
-    if not isinstance(datatype, Compound):
+    """Return the names of a record's members if the form is a record with other names."""
+    if not isinstance(datatype, Compound) or form.dtype.kind == "c":
         return ()
     names = tuple(member.name for member in datatype.members)
     return () if form.dtype.names == names else names

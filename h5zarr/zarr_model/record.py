@@ -15,7 +15,7 @@
 | – `filters`     | the filters in the order of writing: [number, [client data]]                                    |
 | – `number`      | the numpy type of the elements, if the array has another                                        |
 | – `enumeration` | {"name": …, "members": {name: value}}                                                           |
-| – `members`     | the names of a record's members, if the array is of complex numbers, or shows gaps as members   |
+| – `members`     | the names of a record's members, if the array shows gaps as members                             |
 | – `padding`     | the character that pads fixed text in the file, and that the array does not have                |
 | `attributes`    | attributes of the file that have the name of the record                                         |
 | `known`         | false: nothing of the above is known; the record is here only for `attributes`                  |

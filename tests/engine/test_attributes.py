@@ -74,8 +74,6 @@ VALUES: dict[str, Any] = {
     "no_float64": np.zeros(0),
     "no_texts": np.zeros(0, "S3"),
     "half": np.float16(1.5),
-    "flag": np.bool_(True),
-    "complex": 1 + 2j,
     "opaque": np.void(b"abc"),
     "_nc_mine": "seen",
     "least_significant_digit": np.int64(3),
@@ -128,12 +126,10 @@ def test_enumerations_and_references_are_identical(tmp_path: Path) -> None:
     path = tmp_path / "others.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("known", data=np.array([1, 2], "i2"), dtype=ENUM)
-        file["flags"] = np.array([True, False])
         for place in (file, file["known"]):
             place.attrs.create("known", np.int16(2), dtype=ENUM)
-            place.attrs["flag"] = np.bool_(True)
             place.attrs["target"] = file["known"].ref
-    check_identical(path, 2)
+    check_identical(path, 1)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +147,6 @@ def test_enumerations_and_references_are_identical(tmp_path: Path) -> None:
         ("i4", np.array([1, 2], "i4")),
         (">i4", np.array(7, ">i4")),
         ("i2", "text"),
-        ("?", np.int8(1)),
     ],
     ids=str,
 )

@@ -36,6 +36,9 @@ class Reason(Enum):
     GARBAGE = "attribute with something behind the NUL that ends it, which netCDF4 shows"
     DIMENSION_OF_STRANGE = "made-up dimension of a variable that netCDF4 does not show"
 
+    BOOLEAN = "boolean, which netCDF4 shows as an integer, or not at all"
+    COMPLEX = "complex number, which netCDF4 shows as a record, or not at all"
+
     # Only of names
     HIDDEN_ATTRIBUTE = "attribute with a reserved name, or of a type that netCDF4 does not show"
     VIRTUAL_SHAPE = "shape of a virtual dataset that follows its sources"
@@ -46,8 +49,6 @@ class Reason(Enum):
     BLANKS = "text padded with blanks, which netCDF4 keeps"
     REPLACED = "text that is not UTF-8, which netCDF4 replaces"
     BEHIND_END = "garbage behind the end of a text, which netCDF4 shows"
-    BOOLEAN = "boolean, which netCDF4 shows as an integer"
-    COMPLEX = "complex number, which netCDF4 shows as a record"
     GAPS = "record, of which netCDF4 shows no gaps"
     ODD_INTEGER = "integer of odd precision, in another type"
     LOST_DIGIT = "least_significant_digit, which xarray's netCDF engine takes away"
@@ -107,7 +108,10 @@ class Allowed:
 
     def extra_attribute(self, place: str, name: str) -> Reason | None:
         """Return why h5zarr shows an attribute and netCDF4 does not."""
-        return None
+        if self._file is None:
+            return None
+        kind = self._object(place).attrs.get_id(name).dtype.kind
+        return {"b": Reason.BOOLEAN, "c": Reason.COMPLEX}.get(kind)
 
     def missing(self, place: str) -> Reason | None:
         """Return why netCDF4 shows a variable and h5zarr does not."""
@@ -146,6 +150,8 @@ class Allowed:
                 return Reason.RECORD_IN_RECORD
         if kind.get_class() == h5t.FLOAT and kind.get_size() > 8:
             return Reason.NOT_A_NUMBER_TYPE
+        if not isinstance(ours.values, str) and (reason := _not_in_netcdf(ours.values, theirs.values)) is not None:
+            return reason
         if ours.dtype != theirs.dtype or isinstance(ours.values, str):
             return None
         return self._other_values(place, ours.values, theirs.values)
@@ -164,6 +170,8 @@ class Allowed:
             return self._other_text(place, name, ours, theirs)
         if self._file is None:
             return None
+        if (reason := _not_in_netcdf(np.asarray(ours), np.asarray(theirs))) is not None:
+            return reason
         kind = h5py.h5a.open(self._object(place).id, name.encode()).get_type()
         if isinstance(kind, h5t.TypeCompoundID):
             members = {_base_class(kind.get_member_type(number)) for number in range(kind.get_nmembers())}
@@ -277,8 +285,8 @@ class AllowedThroughZarr(Allowed):
             return Reason.WITHOUT_FILL if same_numbers(mine[shown], their[shown]) else None
         if kinds == "ff" and is_packed and same_but_rounded(mine, their):
             return Reason.FLOAT32_SCALE
-        if kinds == "bi" and same_numbers(mine, their):
-            return Reason.BOOLEAN
+        if (reason := _not_in_netcdf(mine, their)) is not None:
+            return reason
         if kinds in ("ii", "uu") and self._is_odd(place) and same_numbers(mine, their):
             return Reason.ODD_INTEGER
         return None
@@ -303,11 +311,20 @@ def _other_texts(shown: list[str], expected: list[str]) -> Reason | None:
     return None
 
 
-def _other_records(mine: Any, their: Any) -> Reason | None:
-    if mine.dtype.kind == "c":
+def _not_in_netcdf(mine: Any, their: Any) -> Reason | None:
+    """Return a reason if these are the same booleans or complex numbers, which netCDF lacks."""
+    if mine.dtype.kind == "b" and their.dtype.kind in "iu":
+        return Reason.BOOLEAN if same_numbers(mine, their) else None
+    if mine.dtype.kind == "c" and len(their.dtype.names or ()) == 2:
         real, imaginary = their.dtype.names
         is_same = same_numbers(mine.real, their[real]) and same_numbers(mine.imag, their[imaginary])
         return Reason.COMPLEX if is_same else None
+    return None
+
+
+def _other_records(mine: Any, their: Any) -> Reason | None:
+    if mine.dtype.kind == "c":
+        return _not_in_netcdf(mine, their)
     if "S" in {kind.base.kind for kind, *_ in their.dtype.fields.values()}:
         return Reason.RECORD_WITH_TEXT
     if any(kind.names is not None for kind, *_ in their.dtype.fields.values()):
