@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 ELLIPSIS = "…"
+_PLACE_LIMIT = 120
 COMMON = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -32,6 +33,13 @@ def shortened(text: str, limit: int | None) -> str:
     if limit is None or len(text) <= limit:
         return text
     return text[: max(limit - 1, 1)] + ELLIPSIS
+
+
+def summary_repr(name: str, place: str, *facts: str) -> str:
+    """Return a short `repr`: "<h5zarr.NAME of PLACE: FACTS>". Only the end of a long place is shown."""
+    shown = readable(place)
+    shown = shown if len(shown) <= _PLACE_LIMIT else ELLIPSIS + shown[1 - _PLACE_LIMIT :]
+    return f"<h5zarr.{name}{f' of {shown}' if shown else ''}: {', '.join(facts)}>"
 
 
 def _escape(letter: str) -> str:

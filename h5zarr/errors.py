@@ -201,6 +201,10 @@ class Problem:
     def __str__(self) -> str:
         return f"{self.path}: {self.message}"
 
+    def to_json(self) -> dict[str, str]:
+        """Return the problem for machines."""
+        return {"path": self.path, "kind": self.kind, "message": self.message, "remedy": self.remedy}
+
 
 SURPRISES = (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError, struct.error)
 """What Python and numpy raise for input that no check foresaw."""

@@ -27,7 +27,7 @@ def scan(
     anon: bool = False,
     network: Mapping[str, float] | None = None,
     limits: Mapping[str, int] | None = None,
-) -> H5File:
+) -> H5File | ClassicFile:
     """Read all metadata of an HDF5 file: groups, links, attributes with values, datasets with their chunk tables.
 
     For netCDF-3 files use `h5zarr.inspect` or `h5zarr.translate`.
@@ -51,7 +51,7 @@ def scan(
     """
     access = Access.from_options(storage_options, network, limits, anon=anon)
     with open_source(source, access) as opened:
-        return scan_source(opened, access.limits)
+        return scan_any(opened, access.limits)
 
 
 def scan_source(source: Source, limits: Limits = USUAL) -> H5File:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from warnings import warn
 
 from h5zarr.containers.provenance import Provenance
@@ -31,7 +31,7 @@ class Opened:
 
     url: str
     source: str
-    hierarchy: Hierarchy = field(repr=False)  # URLs in foreign references may be signed
+    hierarchy: Hierarchy
     sources: Sources
 
     def warn(self, stacklevel: int = 2, *, but: Collection[str] = ()) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
 
+from h5zarr.display import counted, summary_repr
 from h5zarr.io.access import Access
 from h5zarr.io.ranges import read_one
 from h5zarr.io.span import Span
@@ -96,7 +97,7 @@ class HierarchyStore(Store):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"HierarchyStore({self._opened.url!r})"
+        return summary_repr("HierarchyStore", self._opened.url, counted(len(self._opened.hierarchy.nodes), "node"))
 
     def __getstate__(self) -> Opened:
         return self._opened

@@ -27,28 +27,28 @@ filters: display errors
 limits: errors
 processes: errors
 io: errors limits
-hdf5: errors filters limits io
+hdf5: display errors filters limits io
 tree: errors io
-netcdf3: errors limits io tree
+netcdf3: display errors limits io tree
 netcdf4: errors netcdf_names io hdf5 tree
-zarr_model: errors filters io tree
+zarr_model: display errors filters io tree
 codecs: errors filters hdf5 netcdf4 zarr_model
 encode: errors filters io tree zarr_model
 formats: limits io hdf5 netcdf3
 read: errors filters limits io netcdf4 zarr_model
 commands/inspect: display errors netcdf_names patterns filters io hdf5 netcdf3 netcdf4 formats
 containers: errors limits io zarr_model encode read
-commands/translate: errors patterns io hdf5 tree netcdf3 netcdf4 zarr_model encode formats containers
+commands/translate: display errors patterns io hdf5 tree netcdf3 netcdf4 zarr_model encode formats containers
 commands/validate: display errors filters io zarr_model read containers
-commands/convert: errors patterns io zarr_model read containers commands/translate
-commands/index: errors processes io zarr_model formats read containers commands/translate
+commands/convert: display errors patterns io zarr_model read containers commands/translate
+commands/index: display errors processes io zarr_model formats read containers commands/translate
 kerchunk: io zarr_model encode containers commands/translate
 opening: errors io zarr_model read containers commands/translate
 virtualizarr: errors io zarr_model encode commands/translate
 commands/check: display errors io hdf5 netcdf3 zarr_model encode formats commands/translate commands/index
 commands/status: display errors io commands/index
-store: io zarr_model read opening
-commands/verify: errors netcdf_names processes io zarr_model read opening store
+store: display io zarr_model read opening
+commands/verify: display errors netcdf_names processes io zarr_model read opening store
 engine: errors netcdf_names filters io tree zarr_model encode read containers opening store
 cli: display errors limits io zarr_model commands/inspect containers commands/translate commands/validate
     commands/convert commands/index commands/check commands/status commands/verify

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, EXIT_CODES, PATTERNS, complain, tell
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, EXIT_CODES, PATTERNS, complain, phrase, tell
 from h5zarr.cli.options import (
     OPENING,
     WRITING,
@@ -18,7 +18,7 @@ from h5zarr.cli.options import (
     add_zarr_format,
     keywords,
 )
-from h5zarr.cli.outputs import check_report, write_report
+from h5zarr.cli.outputs import check_report, describe_failure, write_report
 from h5zarr.cli.translate import OUT_HELP
 
 if TYPE_CHECKING:
@@ -86,9 +86,10 @@ def add_convert(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 def convert(arguments: argparse.Namespace) -> int:
     """Write references, and say what happened."""
     from h5zarr.cli.progress import Progress
-    from h5zarr.cli.summaries import conversion_lines, describe_conversion, describe_failure, problem_lines
+    from h5zarr.commands.convert.convert import conversion_lines
     from h5zarr.commands.convert.convert import convert as run
     from h5zarr.commands.translate.translation import ProblemsFound
+    from h5zarr.commands.translate.translation_text import problem_lines
     from h5zarr.errors import H5ZarrError
     from h5zarr.io.location import Location
 
@@ -103,11 +104,11 @@ def convert(arguments: argparse.Namespace) -> int:
             done = run(arguments.source, arguments.out, fill_value=fill, ask=ask, on_open=progress.watch, **chosen)
     except H5ZarrError as error:
         if isinstance(error, ProblemsFound):
-            tell(problem_lines(source, error.problems))
+            tell(problem_lines(str(source), error.problems, phrase=phrase))
         write_report(arguments, describe_failure(source, error))
         return complain(source, str(error), error.remedy)
-    write_report(arguments, describe_conversion(source, done))
-    tell(conversion_lines(source, done, quiet=arguments.quiet))
+    write_report(arguments, done.to_json())
+    tell(conversion_lines(done, quiet=arguments.quiet, phrase=phrase))
     return DONE_WITH_PROBLEMS if done.problems else DONE
 
 

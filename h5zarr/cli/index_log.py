@@ -11,12 +11,12 @@ from typing import Any, Self
 
 from h5zarr.cli.common import phrase, tell
 from h5zarr.commands.index.index_report import COULD_NOT_RUN, IndexReport
+from h5zarr.commands.index.index_text import end_lines, without_source
 from h5zarr.commands.index.planning import Plan
 from h5zarr.commands.index.rows import Row, Status, writable
-from h5zarr.display import counted, readable, size
+from h5zarr.display import readable
 
 _STEP_SECONDS = 0.25
-_SHOWN = 20  # lines of a dry run
 
 
 class RunLog:
@@ -65,7 +65,7 @@ class RunLog:
             )
         elif not is_indexed and not self._as_json:
             self._wipe()
-            tell([f"{readable(row.source)}: {readable(_without_source(row))}", f"  {readable(phrase(row.remedy))}"])
+            tell([f"{readable(row.source)}: {readable(without_source(row))}", f"  {readable(phrase(row.remedy))}"])
         if self._has_line and time.monotonic() - self._shown_at > _STEP_SECONDS:
             self._shown_at = time.monotonic()
             sys.stderr.write(f"\r\x1b[K{self.line()}")
@@ -87,7 +87,7 @@ class RunLog:
                 told.pop(name)
             _log("ended", how=told.pop("ended"), **told)
         elif not self._quiet:
-            tell(end_lines(report))
+            tell(end_lines(report, phrase=phrase))
 
     def _wipe(self) -> None:
         if self._has_line:
@@ -114,39 +114,7 @@ def _rest(plan: Plan) -> dict[str, int]:
     return {"unchanged": plan.unchanged_count, "given_up": len(plan.given_up), "vanished": len(plan.vanished)}
 
 
-def _without_source(row: Row) -> str:
-    """Return the reason of a failure without the name of the source, with which it usually begins."""
-    kind, _, what = row.reason.partition(": ")
-    return what.removeprefix(f"{row.source}:").strip() or kind
-
-
 def _clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{seconds:02d}" if hours else f"{minutes}:{seconds:02d}"
-
-
-def end_lines(report: IndexReport) -> list[str]:
-    """Return the result of a run, in a few lines."""
-    lines = []
-    if report.vanished:
-        kept = f"{report.pruned_count:,} outputs removed" if report.pruned_count else "kept; --prune removes them"
-        lines.append(f"{counted(len(report.vanished), 'source')} vanished: {kept}")
-        lines += _some([readable(source) for source in report.vanished])
-    if report.given_up:
-        lines.append(f"{counted(len(report.given_up), 'source')} given up after {report.given_up[0].attempts} attempts")
-        lines += _some([f"{readable(row.source)}: {readable(_without_source(row))}" for row in report.given_up])
-    if report.ended == "planned":
-        return [*lines, "nothing was written: --dry-run"]
-    if not report.indexed_count and not report.failed and report.ended == "finished":
-        return [*lines, f"nothing to do: {counted(report.unchanged_count, 'source')} unchanged"]
-    took = f"{counted(report.requests, 'request')}, {size(report.bytes_read)} · {report.seconds:.2f} s"
-    with_problems = f" ({report.with_problems_count:,} with problems)" if report.with_problems_count else ""
-    held = f"{counted(report.indexed_count, 'file')} indexed{with_problems}, {report.failed_count:,} failed"
-    lines.append(f"{held} · {counted(report.chunks, 'chunk')} of {counted(report.arrays, 'array')} · {took}")
-    return lines if report.ended == "finished" else [*lines, f"not finished: {report.ended}"]
-
-
-def _some(names: list[str]) -> list[str]:
-    more = [f"  and {len(names) - _SHOWN:,} more"] if len(names) > _SHOWN else []
-    return [f"  {name}" for name in names[:_SHOWN]] + more

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from h5zarr.cli.common import complain
+
+if TYPE_CHECKING:
+    from h5zarr.errors import H5ZarrError
+    from h5zarr.io.location import Location
 
 
 def check_report(arguments: argparse.Namespace) -> None:
@@ -29,6 +33,15 @@ def check_report(arguments: argparse.Namespace) -> None:
 def write_report(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
     """Write the report, if the user wants one. A job that failed writes one, too, so that no old report remains."""
     write_text(arguments.report, json.dumps(report, indent=2) + "\n")
+
+
+def describe_failure(source: Location, error: H5ZarrError) -> dict[str, Any]:
+    """Return the report for machines of a translation that wrote nothing."""
+    return {
+        "source": str(source),
+        "error": {"kind": error.kind, "message": str(error), "remedy": error.remedy},
+        "problems": [problem.to_json() for problem in getattr(error, "problems", ())],
+    }
 
 
 def write_text(place: str | None, text: str) -> None:

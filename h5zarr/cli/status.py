@@ -27,7 +27,6 @@ exit codes:
   1  some sources are not indexed
   2  there is no index, or it cannot be read
 """
-_SHOWN = 20
 
 
 def add_status(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -50,8 +49,8 @@ def status(arguments: argparse.Namespace) -> int:
     from h5zarr.errors import H5ZarrError
 
     try:
-        from h5zarr.commands.status.status import describe, summary_lines
         from h5zarr.commands.status.status import status as run
+        from h5zarr.commands.status.status import summary_lines
 
         summary = run(arguments.out, **keywords(arguments, "storage_options", "anon"))
     except H5ZarrError as error:
@@ -59,7 +58,7 @@ def status(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         return complain(arguments.out, f"a package is missing: {error.name}", 'pip install "h5zarr[index]"')
     if arguments.json:
-        write_lines([json.dumps(describe(summary), indent=2)])
+        write_lines([json.dumps(summary.to_json(), indent=2)])
     else:
-        write_lines(summary_lines(summary, most=_SHOWN, phrase=phrase))
+        write_lines(summary_lines(summary, phrase=phrase))
     return DONE_WITH_PROBLEMS if summary.others else DONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, EXIT_CODES, PATTERNS, complain_of_source, tell
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, EXIT_CODES, PATTERNS, complain_of_source, phrase, tell
 from h5zarr.cli.options import (
     FORM,
     OPENING,
@@ -20,7 +20,7 @@ from h5zarr.cli.options import (
     add_writing,
     keywords,
 )
-from h5zarr.cli.outputs import check_report, write_report
+from h5zarr.cli.outputs import check_report, describe_failure, write_report
 
 OUT_HELP = (
     "where to write: a path or URL ending in .json, .json.gz, .json.zst or .parquet (a directory); - is standard "
@@ -85,9 +85,9 @@ def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def translate(arguments: argparse.Namespace) -> int:
     """Write references, and say what happened."""
     from h5zarr.cli.progress import Progress
-    from h5zarr.cli.summaries import describe_failure, describe_translation, problem_lines, report_lines
     from h5zarr.commands.translate.translate import translate as run
     from h5zarr.commands.translate.translation import ProblemsFound
+    from h5zarr.commands.translate.translation_text import problem_lines, translation_lines
     from h5zarr.errors import H5ZarrError
     from h5zarr.io.location import Location
 
@@ -99,9 +99,9 @@ def translate(arguments: argparse.Namespace) -> int:
             done = run(arguments.source, arguments.out, on_open=progress.watch, **chosen)
     except H5ZarrError as error:
         if isinstance(error, ProblemsFound):
-            tell(problem_lines(source, error.problems))
+            tell(problem_lines(str(source), error.problems, phrase=phrase))
         write_report(arguments, describe_failure(source, error))
         return complain_of_source(arguments.source, error)
-    write_report(arguments, describe_translation(source, done))
-    tell(report_lines(source, done, quiet=arguments.quiet))
+    write_report(arguments, done.to_json())
+    tell(translation_lines(done, quiet=arguments.quiet, phrase=phrase))
     return DONE_WITH_PROBLEMS if done.problems else DONE

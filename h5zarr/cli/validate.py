@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, phrase, tell, write_lines
 from h5zarr.cli.options import OPENING, add_opening, add_reporting, keywords
 from h5zarr.cli.outputs import write_report
-
-if TYPE_CHECKING:
-    from h5zarr.commands.validate.validate import Validation
 
 HELP = """\
 Check references against the rules of Zarr version 3 or 2, the _FillValue attribute, the Xarray-Zarr convention, the
@@ -57,6 +53,7 @@ def add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
 def validate(arguments: argparse.Namespace) -> int:
     """Validate, and say what is found."""
     from h5zarr.commands.validate.validate import validate as run
+    from h5zarr.commands.validate.validation_text import finding_lines, validation_summary
     from h5zarr.errors import H5ZarrError
 
     if len(arguments.places) > 1:
@@ -69,29 +66,8 @@ def validate(arguments: argparse.Namespace) -> int:
         return complain(references, str(error), error.remedy)
     except ImportError as error:
         return complain(references, f"a package is missing: {error.name}")
-    _tell(found, quiet=arguments.quiet, to_stdout=arguments.report != "-")
+    tell(finding_lines(found, quiet=arguments.quiet, phrase=phrase))
+    if not arguments.quiet and arguments.report != "-":
+        write_lines([validation_summary(found)])
     write_report(arguments, found.to_json())
     return DONE if found.is_valid else DONE_WITH_PROBLEMS
-
-
-def _tell(found: Validation, *, quiet: bool, to_stdout: bool) -> None:
-    from h5zarr.display import readable
-
-    lines = []
-    for one in found.errors if quiet else (*found.errors, *found.warnings):
-        lines.append(f"{one.level.value}: {readable(one.path)}: {readable(one.message)} [{one.rule}: {one.section}]")
-        lines.append(f"  {readable(phrase(one.remedy))}")
-    if not quiet:
-        lines += [f"not checked: {readable(one.path)}: {one.rule}: {readable(one.reason)}" for one in found.not_checked]
-    tell(lines)
-    if not quiet and to_stdout:
-        write_lines([_summary(found)])
-
-
-def _summary(found: Validation) -> str:
-    from h5zarr.display import counted
-
-    parts = [counted(len(found.errors), "error"), counted(len(found.warnings), "warning")]
-    parts += [f"{len(found.not_checked):,} not checked"] if found.not_checked else []
-    rules = f"{counted(len(found.rules), 'rule')} for Zarr version {found.zarr_format}"
-    return f"{', '.join(parts)} · {rules} in {found.container} · {found.seconds:.2f} s"

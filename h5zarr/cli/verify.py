@@ -9,16 +9,11 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
 
 from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, tell, write_lines
 from h5zarr.cli.options import OPENING, add_allow, add_opening, add_reporting, keywords, positive
 from h5zarr.cli.outputs import write_report
 from h5zarr.cli.progress import CountLine
-
-if TYPE_CHECKING:
-    from h5zarr.commands.verify.verified_arrays import Verified
-    from h5zarr.commands.verify.verify import Verification
 
 HELP = """\
 Compare what Zarr reads through references with what h5py or netCDF4 reads from the file: shapes, types, dimension
@@ -80,6 +75,7 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def verify(arguments: argparse.Namespace) -> int:
     """Compare, and say what differs."""
+    from h5zarr.commands.verify.verification_text import difference_lines, verified_lines
     from h5zarr.commands.verify.verify import verify as run
     from h5zarr.errors import H5ZarrError
 
@@ -100,44 +96,11 @@ def verify(arguments: argparse.Namespace) -> int:
         return 128 + signal.SIGTERM
     finally:
         progress.wipe()
-    _tell(found, quiet=arguments.quiet)
+    tell(difference_lines(found))
+    if not arguments.quiet:
+        write_lines(verified_lines(found))
     write_report(arguments, found.to_json())
     return DONE if found.is_right else DONE_WITH_PROBLEMS
-
-
-def _tell(found: Verification, *, quiet: bool) -> None:
-    from h5zarr.display import readable
-
-    lines = [readable(found.changed)] if found.changed else []
-    for one in (*found.groups, *found.arrays):
-        lines += [f"{readable(one.path)}: {readable(difference)}" for difference in one.differences]
-        lines += [f"{readable(one.path)}: {readable(one.error)}"] if one.error else []
-    lines += [f"{readable(path)}: not in {readable(found.source)}" for path in found.not_found]
-    tell(lines)
-    if quiet or found.changed:
-        return
-    write_lines(_verified_line(one) for one in found.arrays)
-    write_lines([_summary(found)])
-
-
-def _verified_line(one: Verified) -> str:
-    from h5zarr.display import readable
-
-    if one.skipped:
-        return f"{readable(one.path)}: values not compared: {readable(one.skipped)}"
-    words = "verified" if one.is_right else "differs after"
-    return f"{readable(one.path)}: {words} {one.compared:,} of {one.total:,} chunks"
-
-
-def _summary(found: Verification) -> str:
-    from h5zarr.display import counted
-
-    wrong = sum(not one.is_right for one in found.arrays)
-    skipped = sum(bool(one.skipped) for one in found.arrays)
-    chunks = sum(one.compared for one in found.arrays)
-    parts = [f"{counted(len(found.arrays) - wrong - skipped, 'array')} right", f"{wrong:,} wrong"]
-    parts += [f"{skipped:,} not compared"] if skipped else []
-    return f"{', '.join(parts)} · {counted(chunks, 'chunk')} compared with {found.library} · {found.seconds:.2f} s"
 
 
 class _Terminated(BaseException):

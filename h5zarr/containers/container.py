@@ -60,7 +60,7 @@ class Fitted:
 
     hierarchy: Hierarchy
     zarr_format: int
-    nodes: Mapping[str, EncodedNode]
+    nodes: Mapping[str, EncodedNode] = field(repr=False)
     container: Container | None = None
 
 

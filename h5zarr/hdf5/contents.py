@@ -14,6 +14,8 @@ from h5zarr.filters.pipeline import ChunkedArray
 from h5zarr.hdf5.cache_image import CachedEntry, overlay
 from h5zarr.hdf5.context import Context
 from h5zarr.hdf5.model import ChunkedLayout, CompactLayout, ContiguousLayout, Dataset
+from h5zarr.hdf5.shared import SharedMessages
+from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step, guarded
 
@@ -25,6 +27,10 @@ class Contents:
         self._context = context
         self._cached = cached
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without the heaps that the scan has read: they are read again if a value needs them.
+        return _restore, (self._context.sizes, self._cached)
+
     def read_values(self, dataset: Dataset) -> Step[npt.NDArray[Any]]:
         """Return all values in the dataset's shape, followed by the axes of an array type. See `numpy_values.py`."""
         return overlay(guarded(self._read(dataset)), self._cached)
@@ -33,6 +39,10 @@ class Contents:
         raw = yield from read_elements(dataset)
         values = yield from self._context.values.read(dataset.datatype, raw, dataset.dataspace.count)
         return values.reshape(dataset.dataspace.shape + values.shape[1:])
+
+
+def _restore(sizes: Sizes, cached: list[CachedEntry]) -> Contents:
+    return Contents(Context.of(sizes, SharedMessages(sizes)), cached)
 
 
 def read_elements(dataset: Dataset) -> Step[bytes]:

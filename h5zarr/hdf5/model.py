@@ -6,13 +6,14 @@ Addresses are absolute: they count from the first byte of the source and include
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from h5zarr.display import counted, summary_repr
 from h5zarr.errors import Problem
 from h5zarr.hdf5.datatype import Datatype
 from h5zarr.hdf5.selection import Selection
@@ -91,7 +92,7 @@ class FillValue:
         return None if self.write_time == WRITE_FILL_NEVER else self.element
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ChunkTable:
     """The stored chunks, one row per chunk. A chunk without a row reads as the fill value.
 
@@ -103,6 +104,9 @@ class ChunkTable:
     address: npt.NDArray[np.int64]
     nbytes: npt.NDArray[np.int64]
     filter_mask: npt.NDArray[np.uint32]
+
+    def __repr__(self) -> str:
+        return f"<ChunkTable: {counted(len(self), 'chunk')}>"
 
     def __len__(self) -> int:
         return len(self.address)
@@ -272,7 +276,7 @@ class GroupConstants:
     expected_name_nbytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Group:
     """Links by name, in creation order if `tracks_order`, else sorted by name."""
 
@@ -283,8 +287,12 @@ class Group:
     constants: GroupConstants = GroupConstants()
     notes: Notes = Notes()
 
+    def __repr__(self) -> str:
+        held = counted(len(self.links), "link"), counted(len(self.attributes), "attribute")
+        return f"<Group: {', '.join(held)}>"
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Dataset:
     """An array. `datatype_message` is the content of its datatype message, as stored."""
 
@@ -297,6 +305,12 @@ class Dataset:
     attributes: Mapping[str, Attribute]
     notes: Notes = Notes()
     datatype_message: bytes = b""
+
+    def __repr__(self) -> str:
+        shape, attributes = self.dataspace.shape, counted(len(self.attributes), "attribute")
+        layout = self.layout
+        chunks = f", {counted(len(layout.chunks), 'chunk')}" if isinstance(layout, ChunkedLayout) else ""
+        return f"<Dataset: {type(self.datatype).__name__}, shape {shape}{chunks}, {attributes}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -320,7 +334,7 @@ class ContentReader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class H5File:
     """A whole file. `objects` maps header addresses to objects; `paths` maps them to the first path, breadth first.
 
@@ -332,8 +346,14 @@ class H5File:
     objects: Mapping[int, Object]
     paths: Mapping[int, str]
     contents: ContentReader
-    problems: tuple[Problem, ...] = field(default=())
+    problems: tuple[Problem, ...] = ()
     nbytes: int = 0
+
+    def __repr__(self) -> str:
+        groups = sum(isinstance(found, Group) for found in self.objects.values())
+        datasets = sum(isinstance(found, Dataset) for found in self.objects.values())
+        held = f"{counted(datasets, 'dataset')} in {counted(groups, 'group')}"
+        return summary_repr("H5File", self.url, held, counted(len(self.problems), "problem"))
 
     def path_of(self, reference: ObjectReference) -> str | None:
         """Return the first path of the referenced object, or None if it is not in this file."""

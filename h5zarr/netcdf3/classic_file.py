@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from h5zarr.display import counted, summary_repr
 from h5zarr.errors import Problem
 from h5zarr.netcdf3.nc_types import NcType
 
@@ -61,7 +62,7 @@ class ClassicVariable:
         return self.type.nbytes * prod(self.shape[1:] if self.is_record else self.shape)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Header:
     """The header as stored.
 
@@ -76,8 +77,12 @@ class Header:
     nbytes: int
     problems: tuple[Problem, ...] = ()
 
+    def __repr__(self) -> str:
+        held = counted(len(self.variables), "variable"), counted(len(self.dimensions), "dimension")
+        return f"<Header: {', '.join(held)}, {counted(len(self.attributes), 'attribute')}>"
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ClassicFile:
     """A whole file. `record_nbytes` is the distance between two records of a variable, or 0 without record variables.
 
@@ -91,6 +96,10 @@ class ClassicFile:
     record_nbytes: int
     refused: Mapping[int, str] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+
+    def __repr__(self) -> str:
+        held = counted(len(self.header.variables), "variable"), counted(self.record_count, "record")
+        return summary_repr("ClassicFile", self.url, *held, counted(len(self.problems), "problem"))
 
     def shape(self, variable: ClassicVariable) -> tuple[int, ...]:
         """Return the shape of a variable, including its records."""

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from h5zarr.display import counted
 from h5zarr.errors import Problem, Unrepresentable
 from h5zarr.tree import NO_NOTES, AttributeNotes, StoredForm
 from h5zarr.zarr_model.grid import ChunkGrid, RegularGrid
@@ -23,7 +24,7 @@ TO_THE_END = -1
 """The size of a chunk that is a whole file of unknown size."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Manifest:
     """Where the chunks of an array are: one row for each that is referred to, in row-major order of the grid.
 
@@ -40,13 +41,16 @@ class Manifest:
     source: int | npt.NDArray[np.int32] = 0
     inline: Mapping[tuple[int, ...], bytes] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<Manifest: {counted(self.count, 'chunk')} referenced, {len(self.inline):,} inlined>"
+
     @property
     def count(self) -> int:
         """The number of chunks that are referred to."""
         return len(self.address)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ArrayNode:
     grid: ChunkGrid
     data_type: Json
@@ -55,6 +59,10 @@ class ArrayNode:
     dimension_names: tuple[str, ...]
     attributes: Mapping[str, Json]
     manifest: Manifest
+
+    def __repr__(self) -> str:
+        name = self.data_type if isinstance(self.data_type, str) else self.data_type["name"]
+        return f"<ArrayNode: {name}, shape {self.shape}, {self.manifest}>"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -127,7 +135,7 @@ class GroupNode:
     record: GroupRecord | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Hierarchy:
     """Nodes by path, parents before children; the root is "/". Manifests mean `urls` by number.
 
@@ -138,6 +146,10 @@ class Hierarchy:
     urls: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
+
+    def __repr__(self) -> str:
+        # Without the URLs: those of foreign references may be signed.
+        return f"<Hierarchy: {counted(len(self.nodes), 'node')}, {counted(len(self.problems), 'problem')}>"
 
     def record_of(self, path: str) -> VariableRecord | None:
         """Return the record of the array at `path`; None if its group has none."""

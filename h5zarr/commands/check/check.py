@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from h5zarr import __version__
+from h5zarr.commands.check.check_text import conclusion, report_lines
 from h5zarr.commands.check.combining import Combining, compare_files
 from h5zarr.commands.check.files import CheckedFile, check_file
 from h5zarr.commands.index.listing import list_sources
 from h5zarr.commands.translate.many import work_through
 from h5zarr.commands.translate.options import make_options
+from h5zarr.display import counted, summary_repr
 from h5zarr.errors import ArgumentError, H5ZarrError, SourceGone
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
@@ -36,7 +38,7 @@ class Unreadable:
         return {"source": self.source, "kind": self.kind, "message": self.message, "remedy": self.remedy}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CheckReport:
     """The result of a check: files in the order given. `combining` is None if the files were not compared."""
 
@@ -44,6 +46,12 @@ class CheckReport:
     unreadable: tuple[Unreadable, ...] = ()
     combining: Combining | None = None
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        return summary_repr("CheckReport", "", counted(len(self.files), "file"), conclusion(self))
+
+    def __str__(self) -> str:
+        return "\n".join(report_lines(self))
 
     @property
     def is_virtualisable(self) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from h5zarr.commands.check.advice import MetadataCost
-from h5zarr.commands.check.check import CheckReport
 from h5zarr.commands.check.combining import Combining, Difference, Value
 from h5zarr.commands.check.files import CheckedFile
 from h5zarr.commands.check.variables import CheckedVariable, Verdict
 from h5zarr.display import counted, readable, shortened, size
 from h5zarr.errors import Problem
 from h5zarr.zarr_model.hierarchy import Json
+
+if TYPE_CHECKING:
+    from h5zarr.commands.check.check import CheckReport
 
 Phrase: TypeAlias = Callable[[str], str]
 """Translates option names into the reader's terms."""
@@ -38,7 +40,7 @@ def report_lines(report: CheckReport, *, all: bool = False, phrase: Phrase = str
             yield f"  {readable(phrase(one.remedy))}"
     if report.combining is not None:
         yield from combining_lines(report.combining, phrase)
-    yield _conclusion(report)
+    yield conclusion(report)
 
 
 # --- one file
@@ -188,7 +190,7 @@ def _of(path: str) -> str:
 # --- the end
 
 
-def _conclusion(report: CheckReport) -> str:
+def conclusion(report: CheckReport) -> str:
     """Return the conclusion in one line."""
     refused = sum(file.count(Verdict.REFUSED) for file in report.files)
     others = sum(not file.is_virtualisable for file in report.files)

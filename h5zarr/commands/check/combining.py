@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from h5zarr.commands.check.facts import ArrayFacts, FileFacts
 from h5zarr.commands.check.joining import Axis, find_axis
+from h5zarr.display import counted, summary_repr
 from h5zarr.zarr_model.hierarchy import Json
 
 Told: TypeAlias = Mapping[int, str]
@@ -41,13 +42,19 @@ class Difference:
         return {"rule": self.rule, "paths": list(self.paths), "values": values, "remedy": self.remedy}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Combining:
     """Whether `count` files can be combined, along an existing axis or a new one."""
 
     axis: Axis
     count: int
     differences: tuple[Difference, ...]
+
+    def __repr__(self) -> str:
+        files = counted(self.count, "file")
+        return summary_repr(
+            "Combining", f"{files} along {self.axis.name}", counted(len(self.differences), "difference")
+        )
 
     @property
     def is_possible(self) -> bool:

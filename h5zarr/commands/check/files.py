@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 
 from h5zarr.commands.check.advice import Advice, MetadataCost, advise_file, advise_variable
 from h5zarr.commands.check.commands import Mending
 from h5zarr.commands.check.facts import FileFacts, find_facts
-from h5zarr.commands.check.variables import CheckedVariable, Verdict, check_variables, describe_problem
+from h5zarr.commands.check.variables import CheckedVariable, Verdict, check_variables
 from h5zarr.commands.check.watched import WatchedSource, open_watched
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translate import translate_scanned
+from h5zarr.display import counted, summary_repr
 from h5zarr.errors import Problem
 from h5zarr.formats import paused_collector, scan_any
 from h5zarr.hdf5.superblock import read_superblock
@@ -23,7 +24,7 @@ from h5zarr.netcdf3.classic_file import ClassicFile
 from h5zarr.zarr_model.hierarchy import Json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CheckedFile:
     """The result for one file. `source` is its name or URL, without secrets; `problems` concern its groups.
 
@@ -38,7 +39,11 @@ class CheckedFile:
     advice: tuple[Advice, ...] = ()
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
-    facts: FileFacts = field(repr=False)
+    facts: FileFacts
+
+    def __repr__(self) -> str:
+        refused = f"{self.count(Verdict.REFUSED):,} refused"
+        return summary_repr("CheckedFile", self.source, counted(len(self.variables), "variable"), refused)
 
     @property
     def is_virtualisable(self) -> bool:
@@ -59,8 +64,8 @@ class CheckedFile:
             "variables": [variable.to_json() for variable in self.variables],
             "metadata": self.metadata.to_json(),
             "advice": [asdict(advice) for advice in self.advice],
-            "problems": [describe_problem(problem) for problem in self.problems],
-            "warnings": [describe_problem(problem) for problem in self.warnings],
+            "problems": [problem.to_json() for problem in self.problems],
+            "warnings": [problem.to_json() for problem in self.warnings],
         }
 
 

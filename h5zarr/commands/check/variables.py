@@ -91,12 +91,7 @@ class CheckedVariable:
                 "chunked_in_file": self.has_chunks,
                 "codecs_of_h5zarr": list(self.own_codecs),
             }
-        return told | {"problems": [describe_problem(problem) for problem in self.problems]}
-
-
-def describe_problem(problem: Problem) -> dict[str, str]:
-    """Return a problem for machines."""
-    return {"path": problem.path, "kind": problem.kind, "message": problem.message, "remedy": problem.remedy}
+        return told | {"problems": [problem.to_json() for problem in self.problems]}
 
 
 def check_variables(hierarchy: Hierarchy) -> tuple[CheckedVariable, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 from warnings import warn
@@ -12,6 +12,7 @@ from warnings import warn
 from h5zarr import __version__
 from h5zarr.commands.translate.options import make_options
 from h5zarr.commands.translate.translation import ProblemsFound
+from h5zarr.commands.translate.translation_text import Phrase, count_up, held_text, problem_lines
 from h5zarr.containers.container import Commit, Container, Fitted, Output
 from h5zarr.containers.fitting import fit
 from h5zarr.containers.provenance import Provenance
@@ -23,6 +24,7 @@ from h5zarr.containers.registry import (
     plain_location,
     read_references,
 )
+from h5zarr.display import counted, summary_repr
 from h5zarr.errors import ArgumentError, MalformedFile, OutputError, Problem, ProblemWarning, Unsupported
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
@@ -58,8 +60,12 @@ class Conversion:
     seconds: float = 0
 
     def __repr__(self) -> str:
-        count = sum(isinstance(node, ArrayNode) for node in self.hierarchy.nodes.values())
-        return f"<Conversion of {self.source}: {count} arrays>"
+        counts = count_up(self.hierarchy)
+        facts = (counted(counts["arrays"], "array"), counted(counts["chunks"], "chunk"))
+        return summary_repr("Conversion", self.source, *facts, counted(len(self.problems), "problem"))
+
+    def __str__(self) -> str:
+        return "\n".join(conversion_lines(self))
 
     @property
     def hierarchy(self) -> Hierarchy:
@@ -73,10 +79,28 @@ class Conversion:
     def warnings(self) -> tuple[Problem, ...]:
         return self.hierarchy.warnings
 
+    def to_json(self) -> dict[str, Json]:
+        """Return the report for machines: what `h5zarr convert --report` writes."""
+        return {
+            "source": self.source,
+            **count_up(self.hierarchy),
+            "problems": [problem.to_json() for problem in self.problems],
+            "warnings": [problem.to_json() for problem in self.warnings],
+            "seconds": round(self.seconds, 6),
+        }
+
     def warn(self, stacklevel: int = 2) -> None:
         """Issue a Python warning for everything that is left out or incomplete."""
         for problem in (*self.problems, *self.warnings):
             warn(f"{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
+
+
+def conversion_lines(done: Conversion, *, quiet: bool = False, phrase: Phrase = str) -> Iterator[str]:
+    """Return all lines about a conversion; only the problems if `quiet`."""
+    yield from problem_lines(done.source, done.problems, phrase=phrase)
+    if not quiet:
+        yield from problem_lines(done.source, done.warnings, "warning: ", phrase=phrase)
+        yield f"{held_text(done.hierarchy)} · {done.seconds:.2f} s"
 
 
 def convert(

@@ -10,14 +10,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from h5zarr import __version__
+from h5zarr.commands.index.index_text import end_lines
 from h5zarr.commands.index.planning import Plan
 from h5zarr.commands.index.rows import Row, Status, writable
+from h5zarr.display import summary_repr
 
 COULD_NOT_RUN = "could not run"
 _SLOWEST = 10
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class IndexReport:
     """Counts, failures and cost. `ended` says how the run ended: finished, planned, stopped, could not run, ...
 
@@ -46,6 +48,19 @@ class IndexReport:
     bytes_read: int = 0
     _slowest: list[tuple[float, str]] = field(default_factory=list)
     _started: float = field(default_factory=time.perf_counter)
+
+    def __repr__(self) -> str:
+        facts = (
+            f"{self.indexed_count:,} indexed",
+            f"{self.unchanged_count:,} unchanged",
+            f"{self.failed_count:,} failed",
+        )
+        return summary_repr("IndexReport", "", self.ended or "running", *facts)
+
+    def __str__(self) -> str:
+        if not self.has_run:
+            return "\n".join(filter(None, (self.message, self.remedy and f"  {self.remedy}")))
+        return "\n".join(end_lines(self))
 
     @property
     def failed_count(self) -> int:

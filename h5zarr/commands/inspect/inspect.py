@@ -13,6 +13,7 @@ from h5zarr.commands.inspect.inspect_report import problem_lines, summary
 from h5zarr.commands.inspect.inspect_text import open_page, render
 from h5zarr.commands.inspect.json import describe
 from h5zarr.commands.inspect.view import View
+from h5zarr.display import counted, size, summary_repr
 from h5zarr.errors import ArgumentError, Problem
 from h5zarr.formats import scan_any
 from h5zarr.hdf5.model import H5File
@@ -42,7 +43,7 @@ class Inspection:
     no_attributes: bool = False
 
     def __repr__(self) -> str:
-        return f"<Inspection of {self.source}>"
+        return summary_repr("Inspection", self.source, size(self.nbytes), counted(len(self.problems), "problem"))
 
     def __str__(self) -> str:
         return "\n".join(self.lines())

@@ -12,9 +12,11 @@ from typing import Any
 from h5zarr.commands.index.catalog import CATALOG, Catalog
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.rows import Row, Status
-from h5zarr.display import counted, readable
+from h5zarr.display import counted, readable, summary_repr
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.access import Access
+
+_SHOWN = 20  # sources for each reason
 
 
 class NoIndex(H5ZarrError, FileNotFoundError):
@@ -24,7 +26,7 @@ class NoIndex(H5ZarrError, FileNotFoundError):
     remedy = "Create one with h5zarr index."
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Summary:
     """How many sources have each status; `others` are the rows of those that are not indexed."""
 
@@ -34,6 +36,22 @@ class Summary:
     arrays: int = 0
     chunks: int = 0
     newest: datetime | None = None
+
+    def __repr__(self) -> str:
+        counts = (f"{self.counts[status]:,} {status}" for status in Status)
+        return summary_repr("Summary", "", *counts)
+
+    def __str__(self) -> str:
+        return "\n".join(summary_lines(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary for machines, with all sources that need attention."""
+        told: dict[str, Any] = {"counts": {str(status): self.counts[status] for status in Status}}
+        told |= {"with_problems": self.with_problems_count, "arrays": self.arrays, "chunks": self.chunks}
+        told["newest"] = None if self.newest is None else self.newest.isoformat()
+        for status in (Status.FAILED, Status.STALE, Status.VANISHED):
+            told[str(status)] = [_describe(row) for row in self.others if row.status is status]
+        return told
 
 
 def status(
@@ -76,7 +94,7 @@ def status(
     return summary
 
 
-def summary_lines(summary: Summary, *, most: int, phrase: Callable[[str], str] = str) -> Iterator[str]:
+def summary_lines(summary: Summary, *, most: int = _SHOWN, phrase: Callable[[str], str] = str) -> Iterator[str]:
     """Yield the summary as text: counts, then up to `most` sources for each reason."""
     counts = summary.counts
     yield ", ".join(f"{counts[status]:,} {status}" for status in Status)
@@ -108,21 +126,11 @@ def _by_reason(rows: list[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def describe(summary: Summary) -> dict[str, Any]:
-    """Return the summary for machines, with all sources that need attention."""
-    told: dict[str, Any] = {"counts": {str(status): summary.counts[status] for status in Status}}
-    told |= {"with_problems": summary.with_problems_count, "arrays": summary.arrays, "chunks": summary.chunks}
-    told["newest"] = None if summary.newest is None else summary.newest.isoformat()
-    for status in (Status.FAILED, Status.STALE, Status.VANISHED):
-        rows = [row for row in summary.others if row.status is status]
-        told[str(status)] = [
-            {
-                "source": row.source,
-                "output": row.output,
-                "reason": row.reason,
-                "remedy": row.remedy,
-                "attempts": row.attempts,
-            }
-            for row in rows
-        ]
-    return told
+def _describe(row: Row) -> dict[str, Any]:
+    return {
+        "source": row.source,
+        "output": row.output,
+        "reason": row.reason,
+        "remedy": row.remedy,
+        "attempts": row.attempts,
+    }

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from h5zarr.commands.translate.options import make_options
 from h5zarr.commands.translate.translate import run_translation
 from h5zarr.commands.translate.translation import Translation
+from h5zarr.display import readable, shortened, summary_repr
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
@@ -24,6 +25,16 @@ class Outcome(NamedTuple):
     source: str
     translation: Translation | None
     error: H5ZarrError | None
+
+    def __repr__(self) -> str:
+        place = str(Location.parse(self.source))
+        if self.translation is None:
+            what = shortened(readable(f"{type(self.error).__name__}: {self.error}"), 200)
+            return summary_repr("Outcome", place, what)
+        return summary_repr("Outcome", place, repr(self.translation))
+
+    def __str__(self) -> str:
+        return str(self.error if self.translation is None else self.translation)
 
 
 def translate_many(

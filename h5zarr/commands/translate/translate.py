@@ -218,6 +218,7 @@ def _translate_classic(
     tree = interpret_classic(file, target)
     hierarchy = _encode(tree, lambda _, step: run(step, source.read_many, source.planner), options, warnings)
     return Translation(
+        source=str(Location.parse(url)),
         fitted=_fit(hierarchy, options, container),
         provenance=Provenance(__version__, (SourceState(_reference(url), source.identity),)),
         options=options,
@@ -239,6 +240,7 @@ def _translate_related(
     tree = interpret_file(related.file, naming, related.urls, related)
     hierarchy = _encode(tree, related.run, options, warnings)
     return Translation(
+        source=str(Location.parse(related.members[0].url)),
         fitted=_fit(hierarchy, options, container),
         provenance=_provenance(related),
         options=options,

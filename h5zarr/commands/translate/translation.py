@@ -9,14 +9,16 @@ from typing import Any
 from warnings import warn
 
 from h5zarr.commands.translate.options import Options
+from h5zarr.commands.translate.translation_text import count_up, translation_lines
 from h5zarr.containers.container import Commit, Fitted, Output
 from h5zarr.containers.fitting import fit_into
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.registry import check_form, container_for_output
+from h5zarr.display import counted, summary_repr
 from h5zarr.errors import H5ZarrError, Problem, ProblemWarning
 from h5zarr.io.log import RequestLog
 from h5zarr.io.source import Identity
-from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy
+from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy, Json
 
 
 class ProblemsFound(H5ZarrError):
@@ -42,6 +44,7 @@ class Translation:
     of referenced files that contribute nothing here; None for those that do not exist.
     """
 
+    source: str
     fitted: Fitted
     provenance: Provenance
     options: Options
@@ -53,7 +56,12 @@ class Translation:
     unread: Mapping[str, Identity | None] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        return f"<Translation of {self.provenance.sources[0].url}: {len(self.arrays())} arrays>"
+        counts = count_up(self.hierarchy)
+        facts = (counted(counts["arrays"], "array"), counted(counts["chunks"], "chunk"))
+        return summary_repr("Translation", self.source, *facts, counted(len(self.problems), "problem"))
+
+    def __str__(self) -> str:
+        return "\n".join(translation_lines(self))
 
     @property
     def hierarchy(self) -> Hierarchy:
@@ -70,6 +78,21 @@ class Translation:
     def arrays(self) -> Mapping[str, ArrayNode]:
         """The arrays, by path."""
         return {path: node for path, node in self.hierarchy.nodes.items() if isinstance(node, ArrayNode)}
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the report for machines: what `h5zarr translate --report` writes."""
+        return {
+            "source": self.source,
+            "source_bytes": self.source_nbytes,
+            **count_up(self.hierarchy),
+            "problems": [problem.to_json() for problem in self.problems],
+            "warnings": [problem.to_json() for problem in self.warnings],
+            "dimensions_without_variable": list(self.bare_dimensions),
+            "rounds": self.log.rounds,
+            "requests": self.log.requests,
+            "bytes_read": self.log.nbytes,
+            "seconds": round(self.seconds, 6),
+        }
 
     def warn(self, stacklevel: int = 2) -> None:
         """Issue a Python warning for everything that is left out or incomplete."""

@@ -13,10 +13,12 @@ from h5zarr.commands.validate.raw import RawReferences
 from h5zarr.commands.validate.reading import decode_json, decode_parquet
 from h5zarr.commands.validate.rule_table import NZ, RULES
 from h5zarr.commands.validate.rules import JSON, PARQUET, Finding, Found, Level, Rule
+from h5zarr.commands.validate.validation_text import finding_lines, validation_counts, validation_summary
 from h5zarr.containers.container import Container
 from h5zarr.containers.parquet.parquet_reading import open_directory
 from h5zarr.containers.parquet.parquet_writing import METADATA
 from h5zarr.containers.registry import container_in, container_of
+from h5zarr.display import summary_repr
 from h5zarr.errors import SURPRISES, Unsupported
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
@@ -39,7 +41,7 @@ class NotChecked:
         return {"path": self.path, "rule": self.rule, "reason": self.reason}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Validation:
     """The result of a validation: every broken rule, and every rule that could not be checked, with the place.
 
@@ -53,6 +55,12 @@ class Validation:
     not_checked: list[NotChecked] = field(default_factory=list)
     rules: tuple[str, ...] = ()
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        return summary_repr("Validation", self.references, *validation_counts(self))
+
+    def __str__(self) -> str:
+        return "\n".join((*finding_lines(self), validation_summary(self)))
 
     @property
     def errors(self) -> list[Finding]:

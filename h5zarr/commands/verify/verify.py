@@ -14,7 +14,9 @@ from h5zarr.commands.verify.comparing import Comparer, Run, Tally, Work, open_co
 from h5zarr.commands.verify.differences import Unreadable
 from h5zarr.commands.verify.regions import BLOCK_NBYTES
 from h5zarr.commands.verify.spreading import compare
+from h5zarr.commands.verify.verification_text import difference_lines, verification_counts, verified_lines
 from h5zarr.commands.verify.verified_arrays import Verified, verify_array, verify_group
+from h5zarr.display import summary_repr
 from h5zarr.errors import SourceChanged, Unsupported
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
@@ -31,7 +33,7 @@ class Planned(NamedTuple):
     runs: list[Run]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Verification:
     """The result of a verification. `changed`: the source is no longer the file that the references were made from."""
 
@@ -43,6 +45,13 @@ class Verification:
     groups: list[Verified] = field(default_factory=list)
     not_found: list[str] = field(default_factory=list)
     seconds: float = 0.0
+
+    def __repr__(self) -> str:
+        facts = ["the source has changed"] if self.changed else verification_counts(self)
+        return summary_repr("Verification", self.references, *facts)
+
+    def __str__(self) -> str:
+        return "\n".join((*difference_lines(self), *verified_lines(self)))
 
     @property
     def is_right(self) -> bool:
