@@ -11,7 +11,8 @@ import numpy as np
 from with_h5py import Columns, Seen, as_columns, chunk_columns, walk
 
 from h5zarr.hdf5.datatype import Datatype, FixedPoint, FloatingPoint
-from h5zarr.hdf5.model import ChunkedLayout, ChunkTable, Dataset, Group, H5File, ObjectReference
+from h5zarr.hdf5.model import ChunkedLayout, ChunkTable, Dataset, Group, H5File
+from h5zarr.hdf5.object_references import ObjectReference
 
 DEFLATE, SHUFFLE = 1, 2
 Resolve: TypeAlias = Callable[[h5py.Reference | ObjectReference], str | None]

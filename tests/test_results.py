@@ -209,8 +209,8 @@ def test_values_can_be_read_with_a_scan_that_was_sent_to_another_process() -> No
     compared = 0
     with open_source(path) as source:
         for (name, dataset), (_, sent) in zip(scanned.datasets(), again.datasets(), strict=True):
-            ours = run(scanned.contents.read_values(dataset), source.read_many, source.far)
-            theirs = run(again.contents.read_values(sent), source.read_many, source.far)
+            ours = run(scanned.contents.read_values(dataset), source.read_many)
+            theirs = run(again.contents.read_values(sent), source.read_many)
             np.testing.assert_array_equal(ours, theirs, err_msg=name)
             compared += 1
     assert compared

@@ -17,13 +17,15 @@ from h5zarr.hdf5.header import Message, ObjectHeader, begin_object_header, read_
 from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.messages.link import decode_link_info
 from h5zarr.hdf5.messages.notes import (
+    GroupConstants,
+    Notes,
     decode_comment,
     decode_group_info,
     decode_modification_time,
     decode_old_modification_time,
     decode_reference_count,
 )
-from h5zarr.hdf5.model import Attribute, CommittedDatatype, Group, GroupConstants, H5File, HardLink, Link, Notes, Object
+from h5zarr.hdf5.model import Attribute, CommittedDatatype, Group, H5File, HardLink, Link, Object
 from h5zarr.hdf5.object_attributes import read_attributes
 from h5zarr.hdf5.shared import read_shared_messages
 from h5zarr.hdf5.superblock import (

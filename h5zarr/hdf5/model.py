@@ -16,6 +16,8 @@ import numpy.typing as npt
 from h5zarr.display import counted, summary_repr
 from h5zarr.errors import Problem
 from h5zarr.hdf5.datatype import Datatype
+from h5zarr.hdf5.messages.notes import NO_CONSTANTS, NO_NOTES, GroupConstants, Notes
+from h5zarr.hdf5.object_references import ObjectReference
 from h5zarr.hdf5.selection import Selection
 from h5zarr.io.steps import Step
 
@@ -182,33 +184,6 @@ class ExternalLayout:
 Layout: TypeAlias = CompactLayout | ContiguousLayout | ChunkedLayout | VirtualLayout | ExternalLayout
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectReference:
-    """A reference to an object in this file or in `file`. `address` is None for a null reference.
-
-    `H5File.path_of` returns the path.
-    """
-
-    address: int | None
-    file: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RegionReference:
-    """A reference to a selection of a dataset."""
-
-    target: ObjectReference
-    selection: Selection | None
-
-
-@dataclass(frozen=True, slots=True)
-class AttributeReference:
-    """A reference to an attribute of an object."""
-
-    target: ObjectReference
-    name: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Attribute:
     """An attribute. `value` is None only for a null dataspace. `numpy_values.py` describes the numpy types."""
@@ -257,25 +232,6 @@ class UserLink:
 Link: TypeAlias = HardLink | SoftLink | ExternalLink | UserLink
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notes:
-    """Header messages that do not affect the content of an object. Times are in seconds since 1970."""
-
-    reference_count: int = 1
-    modification_time: int | None = None
-    comment: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConstants:
-    """Thresholds between compact and dense links, and expected sizes. None means the library's default."""
-
-    max_compact_links: int | None = None
-    min_dense_links: int | None = None
-    expected_links: int | None = None
-    expected_name_nbytes: int | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Group:
     """Links by name, in creation order if `tracks_order`, else sorted by name."""
@@ -284,8 +240,8 @@ class Group:
     links: Mapping[str, Link]
     attributes: Mapping[str, Attribute]
     tracks_order: bool = False
-    constants: GroupConstants = GroupConstants()
-    notes: Notes = Notes()
+    constants: GroupConstants = NO_CONSTANTS
+    notes: Notes = NO_NOTES
 
     def __repr__(self) -> str:
         held = counted(len(self.links), "link"), counted(len(self.attributes), "attribute")
@@ -303,7 +259,7 @@ class Dataset:
     filters: tuple[Filter, ...]
     fill: FillValue
     attributes: Mapping[str, Attribute]
-    notes: Notes = Notes()
+    notes: Notes = NO_NOTES
     datatype_message: bytes = b""
 
     def __repr__(self) -> str:
@@ -320,7 +276,7 @@ class CommittedDatatype:
     address: int
     datatype: Datatype
     attributes: Mapping[str, Attribute]
-    notes: Notes = Notes()
+    notes: Notes = NO_NOTES
 
 
 Object: TypeAlias = Group | Dataset | CommittedDatatype

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,36 @@ from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.cursor import Cursor, text
 from h5zarr.hdf5.datatype import Reference, ReferenceKind
 from h5zarr.hdf5.heaps.collections import GlobalHeap
-from h5zarr.hdf5.model import AttributeReference, ObjectReference, RegionReference
-from h5zarr.hdf5.selection import decode_selection
+from h5zarr.hdf5.selection import Selection, decode_selection
 from h5zarr.hdf5.sizes import Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectReference:
+    """A reference to an object in this file or in `file`. `address` is None for a null reference.
+
+    `H5File.path_of` returns the path.
+    """
+
+    address: int | None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RegionReference:
+    """A reference to a selection of a dataset."""
+
+    target: ObjectReference
+    selection: Selection | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeReference:
+    """A reference to an attribute of an object."""
+
+    target: ObjectReference
+    name: str
+
 
 _EXTERNAL = 0x01
 _NOWHERE = ObjectReference(None)

@@ -20,8 +20,9 @@ from h5zarr.hdf5.datatype import (
     VariableLengthSequence,
     VariableLengthString,
 )
-from h5zarr.hdf5.model import Attribute, AttributeReference, H5File, ObjectReference, RegionReference
+from h5zarr.hdf5.model import Attribute, H5File
 from h5zarr.hdf5.numpy_values import plain_dtype
+from h5zarr.hdf5.object_references import AttributeReference, ObjectReference, RegionReference
 from h5zarr.netcdf4.element_forms import interpret_element, is_boolean, is_complex
 from h5zarr.tree import AttributeValue
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from h5zarr.hdf5.datatype import Padding, String, VariableLengthString
-from h5zarr.hdf5.model import Attribute, Dataset, H5File, ObjectReference
+from h5zarr.hdf5.model import Attribute, Dataset, H5File
+from h5zarr.hdf5.object_references import ObjectReference
 from h5zarr.netcdf_names import NUMBER, NUMBERS
 
 NOT_COORDINATE = "_nc4_non_coord_"  # prefix of a variable that has the name of a dimension but does not describe it

@@ -10,7 +10,8 @@ import pytest
 
 import h5zarr
 from h5zarr.errors import MalformedFile
-from h5zarr.hdf5.model import Dataset, Group, H5File, HardLink, Notes
+from h5zarr.hdf5.messages.notes import Notes
+from h5zarr.hdf5.model import Dataset, Group, H5File, HardLink
 
 
 def header_address(path: Path, name: str) -> int:

@@ -32,8 +32,8 @@ from h5zarr.hdf5.datatype import (
     VariableLengthString,
 )
 from h5zarr.hdf5.heaps.collections import GlobalHeap
-from h5zarr.hdf5.model import ObjectReference
 from h5zarr.hdf5.numpy_values import ValueReader, plain_dtype
+from h5zarr.hdf5.object_references import ObjectReference
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import run
 from tests.fake_file import UNDEFINED, FakeFile, collection, element_of_heap, uint

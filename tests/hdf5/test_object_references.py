@@ -12,8 +12,8 @@ import h5zarr
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.datatype import Reference, ReferenceKind
 from h5zarr.hdf5.heaps.collections import GlobalHeap
-from h5zarr.hdf5.model import AttributeReference, ObjectReference, RegionReference
 from h5zarr.hdf5.numpy_values import ValueReader
+from h5zarr.hdf5.object_references import AttributeReference, ObjectReference, RegionReference
 from h5zarr.hdf5.selection import AllSelection, RegularSelection
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import run

@@ -21,6 +21,7 @@ from h5zarr.hdf5.cursor import text
 from h5zarr.hdf5.datatype import Compound, Datatype
 from h5zarr.hdf5.model import Dataset, Group, H5File
 from h5zarr.hdf5.numpy_values import plain_dtype
+from h5zarr.hdf5.object_references import AttributeReference, ObjectReference, RegionReference
 from h5zarr.hdf5.selection import RegularSelection
 from h5zarr.io.source import Source, open_source
 from h5zarr.io.span import Span
@@ -85,9 +86,9 @@ class _Comparing(Comparing):
 
     def target_of(self, reference: Any) -> int | None:
         """Return the address that a reference points to, None for a null reference."""
-        if isinstance(reference, model.RegionReference | model.AttributeReference):
+        if isinstance(reference, RegionReference | AttributeReference):
             reference = reference.target
-        if isinstance(reference, model.ObjectReference):
+        if isinstance(reference, ObjectReference):
             return reference.address
         if not reference:
             return None

@@ -23,7 +23,6 @@ from h5zarr.display import text_of
 from h5zarr.filters.table import filter_label
 from h5zarr.hdf5.model import (
     Attribute,
-    AttributeReference,
     ChunkedLayout,
     CommittedDatatype,
     CompactLayout,
@@ -38,11 +37,10 @@ from h5zarr.hdf5.model import (
     Layout,
     Link,
     Object,
-    ObjectReference,
-    RegionReference,
     SoftLink,
     VirtualLayout,
 )
+from h5zarr.hdf5.object_references import AttributeReference, ObjectReference, RegionReference
 from h5zarr.io.log import RequestLog
 
 Json: TypeAlias = dict[str, "Json"] | list["Json"] | str | int | float | bool | None

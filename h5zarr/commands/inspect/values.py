@@ -20,7 +20,7 @@ from h5zarr.hdf5.datatype import (
     VariableLengthSequence,
     VariableLengthString,
 )
-from h5zarr.hdf5.model import AttributeReference, ObjectReference, RegionReference
+from h5zarr.hdf5.object_references import AttributeReference, ObjectReference, RegionReference
 
 PathOf: TypeAlias = Callable[[ObjectReference], str | None]
 

@@ -5,11 +5,33 @@ Spec: IV.A.2.k, IV.A.2.n, IV.A.2.o, IV.A.2.s and IV.A.2.w.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.cursor import Cursor, text
-from h5zarr.hdf5.model import GroupConstants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """Header messages that do not affect the content of an object. Times are in seconds since 1970."""
+
+    reference_count: int = 1
+    modification_time: int | None = None
+    comment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConstants:
+    """Thresholds between compact and dense links, and expected sizes. None means the library's default."""
+
+    max_compact_links: int | None = None
+    min_dense_links: int | None = None
+    expected_links: int | None = None
+    expected_name_nbytes: int | None = None
+
+
+NO_NOTES, NO_CONSTANTS = Notes(), GroupConstants()
 
 
 def decode_modification_time(content: bytes) -> int:

@@ -39,9 +39,9 @@ from h5zarr.hdf5.model import (
     Layout,
     Link,
     Object,
-    ObjectReference,
     SpaceKind,
 )
+from h5zarr.hdf5.object_references import ObjectReference
 
 TEXT = VariableLengthString(nbytes=16, padding=Padding.NULL_TERMINATED, charset=Charset.UTF8)
 OBJECT = Reference(nbytes=8, kind=ReferenceKind.OBJECT)

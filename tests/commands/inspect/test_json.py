@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from h5zarr.commands.inspect.json import SCHEMA, describe, json_value
-from h5zarr.hdf5.model import AttributeReference, ObjectReference
+from h5zarr.hdf5.object_references import AttributeReference, ObjectReference
 from h5zarr.io.log import RequestLog
 from tests.commands.inspect.made import OBJECT, attribute, file, floating, group, integer, ocean, text
 

@@ -15,12 +15,12 @@ from h5zarr.hdf5.model import (
     ExternalLink,
     ExternalSegment,
     H5File,
-    ObjectReference,
     SoftLink,
     UserLink,
     VirtualLayout,
     VirtualMapping,
 )
+from h5zarr.hdf5.object_references import ObjectReference
 from h5zarr.hdf5.selection import AllSelection, RegularSelection
 from h5zarr.io.log import RequestLog
 from tests.commands.inspect.made import (

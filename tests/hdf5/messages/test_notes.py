@@ -9,13 +9,13 @@ import pytest
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.messages.notes import (
+    GroupConstants,
     decode_comment,
     decode_group_info,
     decode_modification_time,
     decode_old_modification_time,
     decode_reference_count,
 )
-from h5zarr.hdf5.model import GroupConstants
 
 
 def test_a_modification_time_is_seconds_since_1970() -> None:
