@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
 
-from h5zarr.commands.index.catalog_table import Stored, encode_table, make_table, merge_tables
 from h5zarr.commands.index.place import STATE, Place
 from h5zarr.commands.index.rows import Known, Row
+
+if TYPE_CHECKING:
+    from h5zarr.commands.index.catalog_table import Stored
 
 T = TypeVar("T", Row, Known)
 CATALOG = f"{STATE}/catalog.parquet"
@@ -33,8 +36,8 @@ class Catalog:
     def __init__(self, place: Place, rows: Iterable[Row] | None = None) -> None:
         self._place = place
         self._added: dict[str, Row | None] = {row.source: row for row in rows or ()}  # None: the row was removed
-        self._stored = Stored(None, CATALOG)
-        self._parts = {name: Stored(None, name) for name in self._find_parts()}
+        self._stored = _tables().Stored(None, CATALOG)
+        self._parts = {name: _tables().Stored(None, name) for name in self._find_parts()}
         if rows is None:
             for _ in range(_MOST_READS):
                 if self._read():
@@ -53,7 +56,7 @@ class Catalog:
         return all(part.is_there for part in self._parts.values())
 
     def _open(self, name: str) -> Stored:
-        stored = Stored(self._place.read(name), f"{self._place.shown}/{name}")
+        stored: Stored = _tables().Stored(self._place.read(name), f"{self._place.shown}/{name}")
         stored.check()
         return stored
 
@@ -109,21 +112,28 @@ class Catalog:
         # Names sort in writing order across runs, without a clock: a wrong one could make an old row win.
         last = max((int(name.rpartition("/")[2].partition("-")[0]) for name in self._parts), default=0)
         name = f"{PARTS}/{last + 1:012d}-{secrets.token_hex(6)}.parquet"
-        content = encode_table(make_table(rows))
+        content = _tables().encode_table(_tables().make_table(rows))
         self._place.write(name, content)
-        self._parts[name] = Stored(content, name)
+        self._parts[name] = _tables().Stored(content, name)
         self._added = {source: None for source, row in self._added.items() if row is None}
 
     def fold(self) -> None:
         """Write everything into one table, and remove the parts it contains."""
         if not self._added and not self._parts:
             return
-        added = make_table(row for row in self._added.values() if row is not None)
+        added = _tables().make_table(row for row in self._added.values() if row is not None)
         stored = (one.table() for one in (*reversed(self._parts.values()), self._stored))
         removed = (source for source, row in self._added.items() if row is None)
-        content = encode_table(merge_tables((added, *stored), removed))
+        content = _tables().encode_table(_tables().merge_tables((added, *stored), removed))
         self._place.write(CATALOG, content)
-        self._stored = Stored(content, self._stored.shown)
+        self._stored = _tables().Stored(content, self._stored.shown)
         parts, self._parts, self._added = self._parts, {}, {}
         for name in parts:
             self._place.remove(name)
+
+
+def _tables() -> ModuleType:
+    """Return the module that reads and writes tables. It needs pyarrow, which `import h5zarr` and `help` do without."""
+    from h5zarr.commands.index import catalog_table
+
+    return catalog_table
