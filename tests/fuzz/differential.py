@@ -24,10 +24,10 @@ from typing import Any
 from h5zarr.commands.translate.translate import translate
 from h5zarr.commands.verify.verify import Verification, verify
 from h5zarr.errors import H5ZarrError
+from tests.attempts import TooSlow, give_up
 from tests.fuzz import seeds
 from tests.fuzz.mutating import Seed, mutate
 from tests.fuzz.worker import limit_memory
-from tests.hdf5.hostile_worker import TooSlow, give_up
 
 _MOST_ELEMENTS = 100_000
 _SECONDS = 5.0

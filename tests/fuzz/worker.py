@@ -12,20 +12,18 @@ import os
 import random
 import resource
 import shutil
-import signal
 import sys
 import tempfile
 import time
-import traceback
 import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from h5zarr.errors import H5ZarrError
+from tests.attempts import attempt
 from tests.fuzz import seeds, targets
 from tests.fuzz.mutating import mutate
-from tests.hdf5.hostile_worker import TooSlow, give_up
 
 # How many of a hundred cases each target gets.
 SHARES = {"hdf5": 55, "classic": 10, "json": 17, "parquet": 5, "chunk": 13}
@@ -63,25 +61,19 @@ class Cases:
         return target, chunk.name, targets.attack_chunk(chunk, content, values)
 
 
-def attempt(cases: Cases, number: int, only: str | None, seconds: float, counts: Counter[str]) -> str | None:
+def attempt_case(cases: Cases, number: int, only: str | None, seconds: float, counts: Counter[str]) -> str | None:
     """Return what went wrong in an unforeseen way, or None."""
-    began = time.perf_counter()
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # of this process: the machine may have other things to do
-    signal.setitimer(signal.ITIMER_REAL, 10 * seconds)
-    try:
-        target, _, wrong = cases.run(number, only)
+
+    def run() -> str | None:
+        try:
+            target, _, wrong = cases.run(number, only)
+        except H5ZarrError as error:
+            counts[f"{cases.under_way.partition(',')[0]}: refused"] += 1
+            return f"{error}" if targets.OUT_OF_MEMORY in str(error) else None
         counts[f"{target}: read"] += 1
         return wrong
-    except H5ZarrError as error:
-        counts[f"{cases.under_way.partition(',')[0]}: refused"] += 1
-        return f"{error}" if targets.OUT_OF_MEMORY in str(error) else None
-    except TooSlow:
-        return f"not done after {time.perf_counter() - began:.1f} s: {traceback.format_exc(limit=-3)}"
-    except BaseException:
-        return traceback.format_exc(limit=-4)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    return attempt(run, seconds)
 
 
 def warm_up(cases: Cases) -> None:
@@ -90,7 +82,7 @@ def warm_up(cases: Cases) -> None:
     counts: Counter[str] = Counter()
     for only in SHARES:
         for number in range(-25, 0):
-            attempt(cases, number, only, 60, counts)
+            attempt_case(cases, number, only, 60, counts)
 
 
 def limit_memory(megabytes: int) -> None:
@@ -103,8 +95,6 @@ def main() -> None:
     task: dict[str, Any] = json.load(sys.stdin)
     warnings.simplefilter("ignore")
     faulthandler.enable()
-    signal.signal(signal.SIGALRM, give_up)
-    signal.signal(signal.SIGPROF, give_up)
     folder = tempfile.mkdtemp(dir=task["folder"])
     counts: Counter[str] = Counter()
     done = slowest = 0
@@ -119,7 +109,7 @@ def main() -> None:
                 break
             os.pwrite(progress, b"%020d" % number, 0)
             began = time.process_time()
-            wrong = attempt(cases, number, task["only"], task["seconds"], counts)
+            wrong = attempt_case(cases, number, task["only"], task["seconds"], counts)
             took = time.process_time() - began
             slowest = max(slowest, took)
             done += 1

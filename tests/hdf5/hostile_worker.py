@@ -9,23 +9,16 @@ from __future__ import annotations
 import json
 import random
 import resource
-import signal
 import sys
-import time
-import traceback
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import h5zarr.hdf5.checksum
-from h5zarr.errors import H5ZarrError
 from h5zarr.hdf5.file import read_file
 from h5zarr.io.span import Span
 from h5zarr.io.steps import run
-
-
-class TooSlow(BaseException):
-    """Not an Exception, so that nothing in the parser can swallow it."""
+from tests.attempts import attempt
 
 
 def scan(content: bytes) -> None:
@@ -58,33 +51,11 @@ def damaged(content: bytes, count: int, chance: random.Random) -> Iterator[tuple
             yield f"{width} bytes at {place} are {field!r}", content[:place] + field + content[place + width :]
 
 
-def attempt(content: bytes, seconds: float) -> str | None:
-    """Return what went wrong in an unforeseen way, or None."""
-    began = time.perf_counter()
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        scan(content)
-    except H5ZarrError:
-        pass
-    except TooSlow:
-        return f"not done after {time.perf_counter() - began:.1f} s"
-    except BaseException:
-        return traceback.format_exc(limit=-3)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    return None
-
-
-def give_up(*_: Any) -> None:
-    raise TooSlow
-
-
 def main() -> None:
     task = json.load(sys.stdin)
     if not task["checksums"]:  # what lies behind the checksums must hold, too: a hostile writer makes them right
         h5zarr.hdf5.checksum.check_checksum.__code__ = (lambda block, what, at: None).__code__
         h5zarr.hdf5.checksum.check_checksums.__code__ = (lambda rows, nbytes, what, addresses: None).__code__
-    signal.signal(signal.SIGALRM, give_up)
     from numcodecs.jenkins import jenkins_lookup3  # noqa: F401  what it maps must not count
 
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -97,7 +68,7 @@ def main() -> None:
         copies = damaged(content, task["copies"], chance) if task["copies"] else iter([("as it is", content)])
         for what, copy in copies:
             done += 1
-            if problem := attempt(copy, task["seconds"]):
+            if problem := attempt(partial(scan, copy), task["seconds"]):
                 wrong.append(f"{Path(name).name}, {what}: {problem}")
     json.dump({"done": done, "wrong": wrong[:20]}, sys.stdout)
 

@@ -9,23 +9,21 @@ from __future__ import annotations
 import json
 import random
 import resource
-import signal
 import sys
-import time
-import traceback
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from h5zarr.encode.encode import Encoding
 from h5zarr.encode.inlining import Inlining
-from h5zarr.errors import H5ZarrError
 from h5zarr.formats import read_any
 from h5zarr.io.span import Span
 from h5zarr.io.steps import run
 from h5zarr.netcdf3.classic_file import ClassicFile
 from h5zarr.netcdf3.interpret import interpret_classic
 from h5zarr.zarr_model.hierarchy import ArrayNode
-from tests.hdf5.hostile_worker import TooSlow, damaged, give_up
+from tests.attempts import attempt
+from tests.hdf5.hostile_worker import damaged
 
 
 def translate(content: bytes) -> None:
@@ -49,23 +47,6 @@ def translate(content: bytes) -> None:
                 assert end.max() <= len(content), f"{path} refers to what is not there"
 
 
-def attempt(content: bytes, seconds: float) -> str | None:
-    """Return what went wrong in an unforeseen way, or None."""
-    began = time.perf_counter()
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        translate(content)
-    except H5ZarrError:
-        pass
-    except TooSlow:
-        return f"not done after {time.perf_counter() - began:.1f} s"
-    except BaseException:
-        return traceback.format_exc(limit=-3)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    return None
-
-
 def copies_of(content: bytes, count: int, chance: random.Random) -> Iterator[tuple[str, bytes]]:
     if count < 0:
         return ((f"cut at {nbytes}", content[:nbytes]) for nbytes in range(len(content)))
@@ -74,7 +55,6 @@ def copies_of(content: bytes, count: int, chance: random.Random) -> Iterator[tup
 
 def main() -> None:
     task = json.load(sys.stdin)
-    signal.signal(signal.SIGALRM, give_up)
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     limit = mapped + task["megabytes"] * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -83,7 +63,7 @@ def main() -> None:
     for name in task["files"]:
         for what, copy in copies_of(Path(name).read_bytes(), task["copies"], chance):
             done += 1
-            if problem := attempt(copy, task["seconds"]):
+            if problem := attempt(partial(translate, copy), task["seconds"]):
                 wrong.append(f"{Path(name).name}, {what}: {problem}")
     json.dump({"done": done, "wrong": wrong[:20]}, sys.stdout)
 

@@ -10,12 +10,10 @@ import json
 import os
 import random
 import resource
-import signal
 import sys
 import tempfile
-import time
-import traceback
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +22,8 @@ import numpy as np
 import h5zarr.hdf5.checksum
 from h5zarr.commands.translate.translate import translate
 from h5zarr.commands.translate.translation import Translation
-from h5zarr.errors import H5ZarrError
-from tests.hdf5.hostile_worker import TooSlow, damaged, give_up
+from tests.attempts import attempt
+from tests.hdf5.hostile_worker import damaged
 
 
 class Sink:
@@ -58,24 +56,6 @@ def find_outside(done: Translation) -> str | None:
     return None
 
 
-def attempt(path: str, number: int, seconds: float) -> str | None:
-    """Return what went wrong in an unforeseen way, or None."""
-    began = time.perf_counter()
-    signal.setitimer(signal.ITIMER_PROF, seconds)  # of this process: the machine may have other things to do
-    signal.setitimer(signal.ITIMER_REAL, 10 * seconds)
-    try:
-        return translate_fully(path, number)
-    except H5ZarrError:
-        return None
-    except TooSlow:
-        return f"not done after {time.perf_counter() - began:.1f} s: {traceback.format_exc(limit=-3)}"
-    except BaseException:
-        return traceback.format_exc(limit=-4)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
 def limit_memory(files: list[str], megabytes: int) -> None:
     """Bound what may be allocated from now on. What the packages behind filters map, once, does not count."""
     for number, name in enumerate(files):
@@ -91,8 +71,6 @@ def main() -> None:
     if not task["checksums"]:  # what lies behind the checksums must hold, too: a hostile writer makes them right
         h5zarr.hdf5.checksum.check_checksum.__code__ = (lambda block, what, at: None).__code__
         h5zarr.hdf5.checksum.check_checksums.__code__ = (lambda blocks, signature, what, addresses: None).__code__
-    signal.signal(signal.SIGALRM, give_up)
-    signal.signal(signal.SIGPROF, give_up)
     limit_memory(task["first"], task["megabytes"])
     chance = random.Random(task["seed"])
     done, wrong = 0, []
@@ -104,7 +82,7 @@ def main() -> None:
                 if task["copies"]:
                     Path(path).write_bytes(copy)
                 done += 1
-                if problem := attempt(path, done, task["seconds"]):
+                if problem := attempt(partial(translate_fully, path, done), task["seconds"]):
                     wrong.append(f"{os.path.basename(name)}, {what}: {problem}")
     json.dump({"done": done, "wrong": wrong[:20]}, sys.stdout)
 
