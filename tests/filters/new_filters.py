@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 VALUES = np.arange(60, dtype="<i4").reshape(6, 10) * 1001 - 17
 CHUNK = (3, 10)
 
-# Reads the references in three ways; the last process imports h5zarr only through the entry points of Zarr.
+# Read the references in three ways; the last one imports h5zarr only through the entry points of Zarr.
 TRANSLATE = "import sys; from h5zarr.cli import main; sys.exit(main(['translate', *sys.argv[1:]]))"
 THROUGH_XARRAY = "import sys, xarray; print(xarray.open_dataset(sys.argv[1], engine='h5zarr')['v'].values.tolist())"
 THROUGH_STORE = """
@@ -31,7 +32,28 @@ filesystem = fsspec.filesystem("reference", fo=sys.argv[1], skip_instance_cache=
 assert not [name for name in sys.modules if name.startswith("h5zarr")]
 print(zarr.open_group(FsspecStore(filesystem, read_only=True, path=""), mode="r")["v"][...].tolist())
 """
-READERS = {"engine": THROUGH_XARRAY, "store": THROUGH_STORE, "reference file system": THROUGH_REFERENCES}
+VALIDATE = "import sys; from h5zarr.cli import main; sys.exit(main(['validate', sys.argv[1]]))"
+READERS = {"engine": THROUGH_XARRAY, "store": THROUGH_STORE}
+ALONE = {"reference file system": THROUGH_REFERENCES}  # needs a process that has not imported h5zarr
+
+# Runs scripts in one process, and prints how each ended and what it printed.
+IN_TURN = """
+import contextlib, io, json, sys, traceback
+ends = []
+for script, *arguments in json.loads(sys.argv[1]):
+    out, errors, code = io.StringIO(), io.StringIO(), 0
+    sys.argv = ["-c", *arguments]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            exec(compile(script, "script", "exec"), {"__name__": "__main__"})
+        except SystemExit as end:
+            code = end.code or 0
+        except BaseException:
+            code = 1
+            traceback.print_exc()
+    ends.append((code, out.getvalue(), errors.getvalue()))
+print(json.dumps(ends))
+"""
 
 
 def write_filtered(path: Path, number: int, values: tuple[int, ...], contents: dict[tuple[int, ...], bytes]) -> Path:
@@ -61,6 +83,39 @@ def run(script: str, *arguments: object, path: Path, fails: bool = False) -> sub
     )
     assert fails or done.returncode == 0, done.stderr
     return done
+
+
+def run_in_turn(*scripts: tuple[object, ...], path: Path) -> list[subprocess.CompletedProcess[str]]:
+    """Run scripts, each with its arguments, in one process as `run` does. Return how each ended."""
+    tasks = [[str(part) for part in script] for script in scripts]
+    told = json.loads(run(IN_TURN, json.dumps(tasks), path=path).stdout)
+    return [subprocess.CompletedProcess(task, *end) for task, end in zip(tasks, told, strict=True)]
+
+
+def translate_and_read(
+    source: Path, references: Path, *options: object, path: Path, fails: bool = False
+) -> dict[str, subprocess.CompletedProcess[str]]:
+    """Translate a file and read the references in every way; then validate them. Return how the readers ended."""
+    translated, *ends = run_in_turn(
+        (TRANSLATE, source, references, "--inline-bytes", 0, *options),
+        *((reader, references) for reader in READERS.values()),
+        (VALIDATE, references),
+        path=path,
+    )
+    assert translated.returncode == 0, translated.stderr
+    assert ends.pop().returncode == 0
+    found = dict(zip(READERS, ends, strict=True))
+    for name, reader in ALONE.items():
+        found[name] = run(reader, references, path=path, fails=fails)
+    for name, end in found.items():
+        assert fails or end.returncode == 0, (name, end.stderr)
+    return found
+
+
+def assert_read(ends: dict[str, subprocess.CompletedProcess[str]]) -> None:
+    """Check that every reader printed the values that were written."""
+    assert {name: end.stdout.strip() for name, end in ends.items()} == dict.fromkeys(ends, str(VALUES.tolist()))
+    assert ends.keys() == READERS.keys() | ALONE.keys()
 
 
 def code_blocks(document: Path, heading: str, language: str) -> dict[str, str]:

@@ -7,10 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.filters.new_filters import READERS, ROOT, TRANSLATE, VALUES, chunks, code_blocks, run, write_filtered
+from tests.filters.new_filters import (
+    ALONE,
+    READERS,
+    ROOT,
+    TRANSLATE,
+    VALIDATE,
+    VALUES,
+    assert_read,
+    chunks,
+    code_blocks,
+    run,
+    run_in_turn,
+    translate_and_read,
+    write_filtered,
+)
 
 NUMBER = 32999
-VALIDATE = "import sys; from h5zarr.cli import main; sys.exit(main(['validate', sys.argv[1]]))"
 
 
 def install(site: Path, name: str, code: str, *groups: tuple[str, dict[str, str]]) -> Path:
@@ -51,10 +64,7 @@ def test_a_filter_of_another_package_is_translated_and_read(
     version: int, site: Path, source: Path, tmp_path: Path
 ) -> None:
     references = tmp_path / "refs.json"
-    run(TRANSLATE, source, references, "--zarr-format", version, "--inline-bytes", 0, path=site)
-    for name, reader in READERS.items():
-        assert run(reader, references, path=site).stdout.strip() == str(VALUES.tolist()), name
-    assert run(VALIDATE, references, path=site).returncode == 0
+    assert_read(translate_and_read(source, references, "--zarr-format", version, path=site))
 
 
 def test_the_engine_reads_the_file_itself(site: Path, source: Path) -> None:
@@ -66,14 +76,19 @@ def test_without_the_package_the_filter_is_named(site: Path, source: Path, tmp_p
     run(TRANSLATE, source, references, "--inline-bytes", 0, path=site)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    for reader in READERS.values():
-        done = run(reader, references, path=elsewhere, fails=True)
+    *readers, validated, translated = run_in_turn(
+        *((reader, references) for reader in READERS.values()),
+        (VALIDATE, references),
+        (TRANSLATE, source, tmp_path / "again.json"),
+        path=elsewhere,
+    )
+    readers += [run(reader, references, path=elsewhere, fails=True) for reader in ALONE.values()]
+    assert len(readers) == 3
+    for done in readers:
         assert "codec h5zarr.filter knows no filter 'inverting': install the package that provides it" in done.stderr
-    done = run(VALIDATE, references, path=elsewhere, fails=True)
-    assert done.returncode
-    assert '"inverting" is not a known HDF5 filter' in done.stderr
-    done = run(TRANSLATE, source, references, path=elsewhere, fails=True)
-    assert "filter 32999 (unnamed) is not known" in done.stderr
+    assert validated.returncode
+    assert '"inverting" is not a known HDF5 filter' in validated.stderr
+    assert "filter 32999 (unnamed) is not known" in translated.stderr
 
 
 CODEC = """
@@ -141,13 +156,10 @@ def test_a_package_may_have_a_codec_of_its_own(version: int, source: Path, tmp_p
     }
     install(site, "own_codec", CODEC, *points.items())
     references = tmp_path / "refs.json"
-    run(TRANSLATE, source, references, "--zarr-format", version, "--inline-bytes", 0, path=site)
+    assert_read(translate_and_read(source, references, "--zarr-format", version, path=site))
     text = references.read_text()
     assert "example.invert" in text
     assert "h5zarr.filter" not in text
-    for name, reader in READERS.items():
-        assert run(reader, references, path=site).stdout.strip() == str(VALUES.tolist()), name
-    assert run(VALIDATE, references, path=site).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -165,9 +177,11 @@ def test_an_entry_point_that_cannot_be_used_is_skipped_with_a_warning(
 ) -> None:
     install(site, "bad", code, ("h5zarr.filters", {"bad": "bad:FILTER"}))
     references = tmp_path / "refs.json"
-    done = run(TRANSLATE, source, references, "--inline-bytes", 0, path=site)
-    assert f"h5zarr skips the filter 'bad' (bad:FILTER): {reason}" in done.stderr
-    assert run(READERS["store"], references, path=site).stdout.strip() == str(VALUES.tolist())
+    translated, read = run_in_turn(
+        (TRANSLATE, source, references, "--inline-bytes", 0), (READERS["store"], references), path=site
+    )
+    assert f"h5zarr skips the filter 'bad' (bad:FILTER): {reason}" in translated.stderr
+    assert read.stdout.strip() == str(VALUES.tolist())
 
 
 @pytest.mark.parametrize(
@@ -189,9 +203,7 @@ def test_a_decoder_that_fails_makes_the_chunk_malformed(body: str, message: str,
         ("h5zarr.filters", {"i": "failing:FILTER"}),
     )
     references = tmp_path / "refs.json"
-    run(TRANSLATE, source, references, "--inline-bytes", 0, path=site)
-    for reader in READERS.values():
-        done = run(reader, references, path=site, fails=True)
+    for done in translate_and_read(source, references, path=site, fails=True).values():
         assert done.returncode
         assert "MalformedFile: " in done.stderr
         assert message in done.stderr
