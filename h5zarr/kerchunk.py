@@ -131,10 +131,10 @@ class NetCDF3ToZarr(SingleHdf5ToZarr):
 
 
 def references_v2(translation: Translation) -> dict[str, Any]:
-    """Return the references of a translation to version 2 by key: text, or [URL, address, nbytes].
+    """Return the references of a translation to Zarr version 2, by key. A value is text or [URL, address, nbytes].
 
-    They equal the written ones, but lack consolidated metadata, which would be wrong in joined references, and the
-    records of groups, which kerchunk does not have.
+    They equal the written references, but without consolidated metadata, which would be wrong in joined references, and
+    without the records of groups, which kerchunk does not have.
     """
     nodes = {
         path: _without_record(node, translation.hierarchy.nodes[path])

@@ -1,4 +1,4 @@
-"""Names of attributes that HDF5, netCDF and other forms of Zarr use for their own notes, and hide from users."""
+"""Names of attributes that HDF5, netCDF and NCZarr use internally, and hide from users."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NUMBERS = "_Netcdf4Coordinates"
 OF_SCALES = frozenset({"CLASS", "NAME"})
 OF_NUMBERS = frozenset({NUMBER, NUMBERS})
 OF_REFERENCES = frozenset({"DIMENSION_LIST", "REFERENCE_LIST"})
-# Other forms of Zarr state shapes, filters and dimensions in these; readers would believe them in our Zarr arrays.
+# NCZarr and xarray store shapes, filters and dimensions in these. In references of h5zarr, readers would trust them.
 OF_ZARR = frozenset({"_ARRAY_DIMENSIONS", "_Codecs", "_nczarr_array", "_nczarr_attr", "_nczarr_group"})
 OF_ZARR_ROOT = frozenset({"_nczarr_superblock"})
 WRITTEN_ON_ROOT = frozenset({"_NCProperties", "_nc3_strict"})
@@ -17,4 +17,4 @@ OF_ROOT = WRITTEN_ON_ROOT | {"_Format", "_IsNetcdf4", "_SuperblockVersion"}
 ON_DATASETS = OF_SCALES | OF_NUMBERS | OF_REFERENCES | OF_ZARR
 ON_GROUPS = OF_ROOT | OF_ZARR | OF_ZARR_ROOT
 HIDDEN = ON_DATASETS | ON_GROUPS
-"""What the netCDF library hides by name alone, on any object of an HDF5 file."""
+"""Attributes that the netCDF library hides by name, on any object of an HDF5 file."""

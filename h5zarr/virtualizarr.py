@@ -100,10 +100,10 @@ class Parser:
         arrays, problems = _manifest_arrays(translation, held)
         hierarchy = translation.hierarchy
         fitted = replace(translation.fitted, hierarchy=replace(hierarchy, problems=hierarchy.problems + problems))
-        told = replace(translation, fitted=fitted)
-        if told.problems and self.options.strict:
-            raise ProblemsFound(told.problems, "strict=True")
-        told.warn(stacklevel=3)
+        found = replace(translation, fitted=fitted)
+        if found.problems and self.options.strict:
+            raise ProblemsFound(found.problems, "strict=True")
+        found.warn(stacklevel=3)
         return ManifestStore(_manifest_group(hierarchy.nodes, arrays), registry=_with_held(registry, held))
 
     def _translate(self, url: str, registry: ObjectStoreRegistry) -> Translation:
@@ -192,8 +192,8 @@ def _chunk_manifest(node: ArrayNode, urls: npt.NDArray[Any], held: dict[str, byt
 def _hold(content: bytes, held: dict[str, bytes]) -> str:
     """Return the URL of a chunk held in memory, for versions whose manifests hold no bytes.
 
-    This concerns only coordinates, which VirtualiZarr loads when it opens a file. No reader knows the protocol, so a
-    reader that meets the URL fails, where a URL that leads nowhere might read as fill.
+    This concerns only coordinates, which VirtualiZarr loads when it opens a file. No reader knows the protocol, so
+    reading the URL fails. With a known protocol, a missing file might read as the fill value.
     """
     name = str(len(held))
     held[name] = content

@@ -1,8 +1,8 @@
-"""The codec `h5zarr.elements`: elements that numpy has no type for, converted to types that readers know.
+"""The codec `h5zarr.elements`: converts elements that numpy has no type for to types that readers know.
 
-Integers of odd precision, strings padded with blanks or followed by other bytes, unusual floats, records of big-endian
-numbers. The configuration is the datatype as the file has it: the content of its datatype message (HDF5 File Format
-Specification, IV.A.2.d), in base64. This codec comes directly after `bytes`, before the filters.
+Examples are integers of odd precision, strings padded with spaces or followed by other bytes, unusual floats, and
+records of big-endian numbers. The configuration is the datatype in the file: the content of its datatype message (HDF5
+File Format Specification, IV.A.2.d), in base64. This codec comes directly after `bytes`, before the filters.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class FilterStep:
         name = settings.pop("filter", None)
         kind = find_kind_by_name(name) if isinstance(name, str) else None
         if kind is None:
-            raise ValueError(f"codec {OWN_CODEC} knows no filter {name!r}: install the package that provides it")
+            raise ValueError(f"codec {OWN_CODEC} does not know filter {name!r}: install the package that provides it")
         return cls.make(kind, settings, f"codec {OWN_CODEC} ({name})")
 
     @classmethod
@@ -80,7 +80,7 @@ class FilterCodec(BytesBytesCodec):
         return FilterStep.find(configuration)
 
     def configuration(self) -> dict[str, Any]:
-        """Return the configuration as JSON metadata have it."""
+        """Return the configuration for JSON metadata."""
         return _configuration(self.step)
 
     def __hash__(self) -> int:
@@ -119,7 +119,7 @@ class FilterCodec(BytesBytesCodec):
 
 
 class FilterCodecV2(Codec):  # type: ignore[misc]
-    """The codec for Zarr v2, which does not tell codecs the size of a chunk: the limit is that of HDF5."""
+    """The codec for Zarr v2. It does not pass the size of a chunk to codecs, so the limit is that of HDF5."""
 
     codec_id = OWN_CODEC
 
@@ -130,7 +130,7 @@ class FilterCodecV2(Codec):  # type: ignore[misc]
         return FilterStep.find(configuration)
 
     def configuration(self) -> dict[str, Any]:
-        """Return the configuration as JSON metadata have it."""
+        """Return the configuration for JSON metadata."""
         return _configuration(self._step)
 
     def get_config(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""From what a file holds to what Zarr is told about it."""
+"""Encode a `Tree`, the content of a file, as a `Hierarchy` of Zarr groups and arrays."""

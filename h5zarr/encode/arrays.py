@@ -1,4 +1,4 @@
-"""Variables as Zarr arrays. What must be read for that is asked for, as any step does."""
+"""Encode variables as Zarr arrays. These are steps: they request the bytes they need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
 from h5zarr.zarr_model.vlen_text import encode_texts
 
 Unfinished: TypeAlias = Callable[..., ArrayNode]
-"""Makes an array from its grid, codecs and manifest; the rest is known."""
+"""Makes an array from its grid, codecs and manifest. The other fields are already set."""
 
 
 def encode_array(
@@ -36,10 +36,10 @@ def encode_array(
     chunk_nbytes: int = CHUNK_NBYTES,
     joinable: bool = False,
 ) -> Step[ArrayNode]:
-    """Return the array of a variable, with the bytes of those chunks that are to be inlined.
+    """Return the array of a variable, with the bytes of the chunks to inline.
 
-    What has no chunks of its own is cut into some of about `chunk_nbytes`. A `joinable` array is not: its chunks and
-    codecs are the same as in other files of its kind, however much of it this file has.
+    Values without chunks are cut into chunks of about `chunk_nbytes`, unless the array is `joinable`. The chunks and
+    codecs of a joinable array do not depend on its length, so that they are the same in similar files.
     """
     array = partial(
         ArrayNode,
@@ -57,7 +57,7 @@ def encode_array(
         case ConvertedValues() as converted:
             return (yield from _encode_converted(array, variable, converted, budget, joinable))
         case HeldBytes(content=content):
-            budget.require(len(content), "values that stand among the metadata must be inlined")
+            budget.require(len(content), "values stored in the metadata must be inlined")
             return _one_chunk(array, whole_grid(variable.shape), variable.dtype, content)
 
 
@@ -70,12 +70,12 @@ def _encode_stored(
     budget: Budget,
     joinable: bool,
 ) -> Step[ArrayNode]:
-    """Return an array whose chunks are in files; all of them are inlined where they take few bytes."""
+    """Return an array whose chunks are in files. All of them are inlined if they take few bytes."""
     element_nbytes = stored.element_nbytes or variable.dtype.itemsize
     plan = plan_chunks(stored, variable.dtype, element_nbytes, codec, joinable=joinable)
     count = len(stored.address)
     if plan.odd is not None:
-        budget.require(plan.odd_nbytes, "some chunks skipped a filter that others have not, and must be inlined")
+        budget.require(plan.odd_nbytes, "some chunks skipped a filter that others use, and must be inlined")
     whole_nbytes = budget.inlining.coordinate_nbytes if is_coordinate and count > 1 else 0
     if joinable and count and len(plan.codecs) > 1 and is_oversized(variable.shape, stored.chunk_shape):
         whole_nbytes = max(whole_nbytes, budget.inlining.converted_nbytes)
@@ -87,7 +87,7 @@ def _encode_stored(
     limit = budget.inlining.coordinate_nbytes if is_coordinate else budget.inlining.array_nbytes
     inline = 0 < total <= limit and isinstance(stored.source, int) and budget.allows(total)
     if not isinstance(stored.source, int) and plan.odd is not None:
-        raise Unsupported("some chunks skipped a filter that others have not, and they lie in several files")
+        raise Unsupported("some chunks skipped a filter that others use, and the chunks are in several files")
     manifest = yield from read_chunks(plan, inline=inline)
     grid = RegularGrid(variable.shape, stored.chunk_shape)
     found = array(grid=grid, codecs=plan.codecs, manifest=manifest)
@@ -97,9 +97,9 @@ def _encode_stored(
 def _encode_run(
     array: Unfinished, variable: Variable, run: StoredRun, is_coordinate: bool, budget: Budget, chunk_nbytes: int | None
 ) -> Step[ArrayNode]:
-    """Return an array whose values lie in a file without chunks; they are inlined as one where they take few bytes.
+    """Return an array whose values are contiguous in a file. They are inlined as one chunk if they take few bytes.
 
-    Without `chunk_nbytes` the values are one chunk, and records one each, also where they could be inlined as one.
+    Without `chunk_nbytes`, the values are one chunk, or one per record, even if they could be inlined as one.
     """
     dtype = variable.dtype
     fill = np.zeros((), dtype).tobytes() if variable.fill is None else np.asarray(variable.fill, dtype).tobytes()
@@ -110,7 +110,7 @@ def _encode_run(
     if not keeps_records and nbytes <= limit and budget.allows(nbytes):
         content = yield from read_whole(run, dtype, fill)
         return _one_chunk(array, whole_grid(variable.shape, run.shape), dtype, content)
-    # What lies behind the end of the values may be referred to, unless the variable is longer and would show it.
+    # A chunk may include bytes after the values, unless the variable is longer and would show those bytes.
     wanted = nbytes if chunk_nbytes is None else chunk_nbytes
     cut = cut_run(run, dtype, wanted, budget, may_reach_over=run.shape == variable.shape)
     manifest = yield from read_cut(cut, fill)
@@ -121,10 +121,10 @@ def _encode_run(
 def _encode_whole(
     array: Unfinished, variable: Variable, stored: StoredChunks, budget: Budget, limit: int
 ) -> Step[ArrayNode | None]:
-    """Return an array whose chunks are put together to one, and inlined; None where it is over `limit` or not readable.
+    """Return an array with all chunks inlined as one; None if it exceeds `limit` or cannot be decoded.
 
-    Coordinates along an unlimited dimension often have a chunk for each step, and readers load every one of them.
-    Others have a few steps in a chunk for many more, and cannot be joined as they are.
+    Coordinates along an unlimited dimension often have one chunk per step, and readers load every one of them. Others
+    have a few steps in a chunk with room for many more. Such arrays cannot be joined.
     """
     nbytes = variable.dtype.itemsize * prod(variable.shape)
     is_small = nbytes <= limit and isinstance(stored.source, int)
@@ -150,17 +150,14 @@ def _encode_whole(
 def _encode_converted(
     array: Unfinished, variable: Variable, converted: ConvertedValues, budget: Budget, joinable: bool
 ) -> Step[ArrayNode]:
-    """Return an array whose values are inlined as readers should see them; large ones are left to a codec.
-
-    So are all that are to be joined with others, which may be large.
-    """
+    """Return an array whose values are converted and inlined. Large and joinable arrays use a codec instead."""
     stored, codec = converted.stored, converted.codec
     if stored is not None and codec is not None:
         small = converted.nbytes <= budget.inlining.converted_nbytes and not joinable
         if not (small and budget.allows(converted.nbytes)):
             return (yield from _encode_stored(array, variable, stored, codec, False, budget, joinable))
     else:
-        budget.require(converted.nbytes, "the values are not in the file as readers see them, and must be inlined")
+        budget.require(converted.nbytes, "the values must be converted for readers, and inlined")
     values = yield from converted.read()
     if values.dtype != variable.dtype:  # text that turned out not to be UTF-8
         array = partial(array, data_type=encode_dtype(values.dtype), fill_value=encode_fill(values.dtype, None))
@@ -173,7 +170,7 @@ def _encode_values(values: npt.NDArray[Any]) -> bytes:
 
 
 def _one_chunk(array: Unfinished, grid: RegularGrid, dtype: np.dtype[Any], content: bytes) -> ArrayNode:
-    """Return an array that is one inlined chunk of plain values, or none where there are no values."""
+    """Return an array with one inlined chunk of plain values; without any chunk if there are no values."""
     rank, none = len(grid.shape), np.empty(0, np.int64)
     inline = {(0,) * rank: content} if content else {}
     return array(

@@ -1,14 +1,14 @@
-"""Attributes as JSON. JSON loses the types of numbers: `attribute_type` returns them for the record of the group.
+"""Encode attributes as JSON, which loses the types of numbers. `attribute_type` returns them for the group's record.
 
 | value                        | JSON                                                              |
 |------------------------------|-------------------------------------------------------------------|
-| numbers                      | numbers, lists where there are several; one in an array is a number |
-| NaN, infinities              | Python's words for them, which readers of references understand     |
+| numbers                      | a number, also for an array of one; a list if there are several   |
+| NaN, infinities              | NaN, Infinity, -Infinity, which readers of references understand  |
 | complex numbers              | [real, imaginary]                                                 |
-| text                         | text, lists of text where there are several                       |
+| text                         | text; a list if there are several                                 |
 | opaque bytes                 | base64                                                            |
-| records                      | objects, by the names of their members                            |
-| sequences of any length      | lists of lists                                                    |
+| records                      | objects whose keys are the members' names                         |
+| variable-length sequences    | lists of lists                                                    |
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def encode_attribute(value: AttributeValue) -> Json:
 
 
 def _encode_part(value: AttributeValue) -> Json:
-    """Return one of several values. A sequence of length 1 stays a list, like the longer ones beside it."""
+    """Return one of several values as JSON. A sequence of length 1 stays a list, like longer ones next to it."""
     encoded = encode_attribute(value)
     return [encoded] if isinstance(value, np.ndarray) and value.shape == (1,) else encoded
 

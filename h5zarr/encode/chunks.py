@@ -1,8 +1,8 @@
-"""Chunks: one pipeline of codecs for an array, and what to do with chunks that went another way.
+"""Choose one codec pipeline for all chunks of an array, and re-encode the chunks that do not fit it.
 
-HDF5 notes for each chunk which filters were skipped: incompressible chunks, unfiltered chunks at the edge. Zarr has one
-pipeline for all. Where every chunk skipped the same filters, the pipeline is without them; where they differ, the most
-common way is the pipeline, and the odd chunks are decoded, encoded again and inlined.
+HDF5 records for each chunk which filters were skipped, for instance for incompressible chunks or partial edge chunks.
+Zarr has one pipeline for all chunks. If every chunk skipped the same filters, the pipeline leaves them out. If chunks
+differ, the most common pipeline is chosen. The odd chunks are decoded, encoded with it, and inlined.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Rows = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChunkPlan:
-    """How the chunks of an array are encoded: `codecs` for all, and the rows of chunks that skipped other filters."""
+    """How the chunks of an array are encoded. `odd` marks the chunks that skipped other filters than most."""
 
     stored: StoredChunks
     codecs: tuple[Json, ...]
@@ -41,20 +41,19 @@ class ChunkPlan:
 
     @property
     def odd_nbytes(self) -> int:
-        """The most bytes that the odd chunks take when they are inlined."""
+        """Upper limit for the inlined size of the odd chunks."""
         return 0 if self.odd is None else int(np.count_nonzero(self.odd)) * self.chunk_nbytes
 
 
 def plan_chunks(
     stored: StoredChunks, dtype: np.dtype[Any], element_nbytes: int, codec: Json | None, *, joinable: bool = False
 ) -> ChunkPlan:
-    """Return the pipeline of codecs: the type's, `codec` where there is one, then the filters.
+    """Return the codec pipeline: the serializer of the type, `codec` if there is one, then the filters.
 
-    `element_nbytes` is the size of an element in the file. Raises Unsupported where a filter has no codec.
+    `element_nbytes` is the size of an element in the file. Raises Unsupported if a filter has no codec.
     """
     mask, odd = _common_mask(stored)
-    # Where nothing is stored, there is nothing to undo, and it does not matter whether there is a codec; unless chunks
-    # of other files are put in its place.
+    # If no chunk is stored, the filters do not matter, unless the array is joined with chunks of other files.
     written = stored.filters if joinable or len(stored.address) else ()
     filters = tuple(one for bit, one in enumerate(written) if not mask >> bit & 1)
     chunk_nbytes = element_nbytes * prod(stored.chunk_shape)
@@ -70,12 +69,12 @@ def plan_chunks(
 
 @lru_cache(maxsize=256)
 def _encode_filters(filters: tuple[StoredFilter, ...], nbytes: int) -> tuple[Json, ...]:
-    """Return the codecs of a pipeline. Most variables of a file share theirs."""
+    """Return the codecs of a pipeline. Cached, because most variables of a file have the same one."""
     return encode_filters(filters, nbytes=nbytes)
 
 
 def _common_mask(stored: StoredChunks) -> tuple[int, Rows | None]:
-    """Return the filter mask of most chunks, and the rows that have another one."""
+    """Return the most common filter mask, and the rows that have another one."""
     if stored.filter_mask is None or not stored.filters or not stored.filter_mask.any():
         return 0, None
     masks = stored.filter_mask & np.uint32((1 << len(stored.filters)) - 1)
@@ -85,7 +84,7 @@ def _common_mask(stored: StoredChunks) -> tuple[int, Rows | None]:
 
 
 def read_chunks(plan: ChunkPlan, *, inline: bool) -> Step[Manifest]:
-    """Return where the chunks are, the odd ones with their bytes; and all others too, if they are to be inlined."""
+    """Return the manifest. The odd chunks are inlined; with `inline`, all chunks are."""
     stored, odd = plan.stored, plan.odd
     if odd is None and not inline:
         return Manifest(index=stored.index, address=stored.address, nbytes=stored.nbytes, source=stored.source)
@@ -105,7 +104,7 @@ def read_chunks(plan: ChunkPlan, *, inline: bool) -> Step[Manifest]:
 
 
 def _encode_again(plan: ChunkPlan, row: int, content: bytes) -> bytes:
-    """Return a chunk that skipped other filters than most, encoded like the others."""
+    """Return an odd chunk, encoded like most chunks."""
     stored = plan.stored
     assert stored.filter_mask is not None
     plain = undo_filters(content, stored.filters, int(stored.filter_mask[row]), plan.chunk_nbytes)
@@ -115,7 +114,7 @@ def _encode_again(plan: ChunkPlan, row: int, content: bytes) -> bytes:
 
 
 def _without(stored: StoredChunks, taken: Rows | slice, held: Mapping[tuple[int, ...], bytes]) -> Manifest:
-    """Return where the chunks are that are not held: none, where all of them were taken."""
+    """Return the manifest with the rows `taken` inlined as `held`. A slice means that all rows are taken."""
     rest = slice(0) if isinstance(taken, slice) else ~taken
     source = stored.source if isinstance(stored.source, int) else stored.source[rest]
     return Manifest(
@@ -128,18 +127,18 @@ def _without(stored: StoredChunks, taken: Rows | slice, held: Mapping[tuple[int,
 
 
 def is_oversized(shape: tuple[int, ...], chunk_shape: tuple[int, ...]) -> bool:
-    """True where the first axis is shorter than its only chunk.
+    """Return whether the first axis is shorter than its only chunk.
 
-    HDF5 allots chunks for what an unlimited dimension may still bring: a variable of 3 steps has a chunk of 512. Arrays
-    of such chunks cannot be joined.
+    HDF5 chooses large chunks for unlimited dimensions: a variable of 3 steps may have a chunk of 512. Arrays with such
+    chunks cannot be joined.
     """
     return bool(shape) and 0 < shape[0] < chunk_shape[0]
 
 
 def cut_oversized(array: ArrayNode, chunk_nbytes: int) -> ArrayNode:
-    """Return an array whose only chunk along the first axis is no longer than the axis, where the rest can be left.
+    """Return an array whose only chunk along the first axis is cut to the length of the axis, if there are no filters.
 
-    Values without filters lie one after the other, so that the first ones will do.
+    Values without filters are contiguous, so the array can use the first part of the chunk.
     """
     is_plain = len(array.codecs) == 1 and array.codecs[0]["name"] == "bytes"
     if not is_plain or not is_oversized(array.shape, array.chunk_shape):

@@ -1,4 +1,4 @@
-"""From a `Tree` to a `Hierarchy`: Zarr metadata, and where the chunks are.
+"""Encode a `Tree` as a `Hierarchy`: Zarr metadata, and the locations of the chunks.
 
 This module does not read. One step for each source requests the bytes to inline for all arrays at once, so the number
 of rounds does not grow with the number of arrays.
@@ -31,7 +31,7 @@ from h5zarr.zarr_model.hierarchy import (
 from h5zarr.zarr_model.missing import FILL_VALUE, NotAFillValue, encode_missing
 
 FILL_VALUE_KIND = "fill value"
-"""The kind of warning about a `_FillValue` that is not among the attributes: it is in the record of the group."""
+"""The kind of warning about a `_FillValue` that is only in the record of the group, not among the attributes."""
 
 Encoded: TypeAlias = dict[str, ArrayNode | H5ZarrError]
 
@@ -139,7 +139,7 @@ def _keep(value: AttributeValue) -> KeptFillValue:
 
 
 def is_coordinate(path: str, variable: Variable) -> bool:
-    """True for a one-dimensional variable that has the name of its dimension."""
+    """Return whether a variable is one-dimensional and has the name of its dimension."""
     return variable.dimensions == (path.rpartition("/")[2],)
 
 

@@ -1,4 +1,4 @@
-"""Options of the encoding."""
+"""Limits for inlining data into references."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ class InlineTooLarge(Unrepresentable):
 
 
 class Budget:
-    """What may still be inlined."""
+    """How many bytes may still be inlined."""
 
     def __init__(self, inlining: Inlining) -> None:
         self.inlining = inlining
         self._left = inlining.total_nbytes
 
     def allows(self, nbytes: int) -> bool:
-        """Take `nbytes` from what is left, if there is as much."""
+        """Take `nbytes` from the budget if they fit. Return whether they did."""
         if nbytes > self._left:
             return False
         self._left -= nbytes
         return True
 
     def give_back(self, nbytes: int) -> None:
-        """Add `nbytes` to what is left: they were taken, and then nothing came of it."""
+        """Return `nbytes` that were taken and not used."""
         self._left += nbytes
 
     def require(self, nbytes: int, why: str) -> None:
-        """Take `nbytes` from what is left; raise where there is not as much."""
+        """Take `nbytes` from the budget. Raises InlineTooLarge if they do not fit."""
         if not self.allows(nbytes):
-            raise InlineTooLarge(f"{why}, which takes {nbytes} bytes where {self._left} may still be inlined")
+            raise InlineTooLarge(f"{why}, which takes {nbytes} bytes, but only {self._left} may still be inlined")

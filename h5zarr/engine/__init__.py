@@ -1,1 +1,1 @@
-"""References as xarray's netCDF engine would show the file: pure parts, and a data store that puts them together."""
+"""The xarray engine `h5zarr`: shows references and files as xarray's netCDF engine shows the files."""

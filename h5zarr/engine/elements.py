@@ -1,4 +1,4 @@
-"""Elements as netCDF4 returns them, from those of a Zarr array, and their type before any are read."""
+"""Convert the elements of a Zarr array to those that netCDF4 returns. Their type is known before any are read."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from h5zarr.zarr_model.codecs import byte_order
 from h5zarr.zarr_model.data_types import BYTES, OBJECT, decode_data_type
 from h5zarr.zarr_model.hierarchy import ArrayNode
 
-_TEXT = np.dtype("O", metadata={"element_type": str})  # so xarray marks text of any length
+_TEXT = np.dtype("O", metadata={"element_type": str})  # xarray's mark for variable-length text
 
 
 class Change(Enum):
     """How values are converted."""
 
-    CAST = "to another type of the same meaning"
-    MEMBERS = "records to those of some members"
+    CAST = "to another numeric type"
+    MEMBERS = "records to records with fewer members"
     FIXED_TEXT = "bytes to text"
     TEXT = "text to objects"
 
@@ -73,7 +73,7 @@ def choose_presentation(array: ArrayNode, form: StoredForm, *, is_classic: bool 
 def _check_number(recorded: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the recorded type. Integers may have any integer type; other numbers may only differ in byte order."""
     if recorded.newbyteorder("=") != dtype.newbyteorder("=") and not (recorded.kind in "biu" and dtype.kind in "biu"):
-        raise MalformedFile(f"the record says {recorded} of values that are {dtype}")
+        raise MalformedFile(f"the record says {recorded}, but the values are {dtype}")
     return recorded
 
 

@@ -1,4 +1,4 @@
-"""`engine="h5zarr"` of xarray: reference files, and HDF5 and netCDF files, opened as its netCDF engine shows them."""
+"""`engine="h5zarr"` for xarray. It opens references, HDF5 and netCDF files as xarray's netCDF engine shows them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class H5ZarrBackendEntrypoint(BackendEntrypoint):
-    """Opens references, and HDF5 and netCDF files, which are scanned when they are opened; local or at any fsspec URL.
+    """Opens references, or scans HDF5 and netCDF files, at a local path or any fsspec URL.
 
-    `verify`, `at`, `storage_options`, `anon`, `network`, `limits` and `allow` are those of `h5zarr.open_store`. What
-    cannot be shown is left out and named in a `ProblemWarning`.
+    `verify`, `at`, `storage_options`, `anon`, `network`, `limits` and `allow` are those of `h5zarr.open_store`. A
+    `ProblemWarning` names each variable that is left out.
     """
 
     description = "Open HDF5 and netCDF files, and references to them, local or remote, without a copy"
@@ -40,7 +40,7 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Return whether these are references that h5zarr wrote, on this machine: others have their own engines."""
+        """Return whether these are local references that h5zarr wrote. Other files have their own engines."""
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
         path = Location.parse(filename_or_obj).path
@@ -119,7 +119,7 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         found: dict[str, Dataset] = {}
         for path, node in opened.hierarchy.nodes.items():
             if isinstance(node, GroupNode) and (path == top or path.startswith(inside)):
-                # Below the group that was asked for, paths are relative to it.
+                # Paths are relative to the requested group.
                 found["/" + path.removeprefix(top).strip("/")] = _open_group(opened, path, decoding)
         if not found:
             _open_group(opened, top, decoding)  # for its error
@@ -161,7 +161,7 @@ def _open(place: Any, **chosen: Any) -> Opened:
         raise TypeError(f'engine="h5zarr" opens paths and URLs, not {type(place).__name__}')
     verify, at = chosen.pop("verify"), chosen.pop("at")
     opened = open_hierarchy(place, Access.from_options(**chosen), verify=verify, at=at)
-    # At the line that calls xarray. A fill value that Zarr cannot have is in the record, and so it is there.
+    # Warn at the line that calls xarray. The engine restores fill values from the record, so they need no warning.
     opened.warn(stacklevel=4, but=(FILL_VALUE_KIND,))
     return opened
 
@@ -170,6 +170,6 @@ def _open_group(opened: Opened, group: str, decoding: Mapping[str, Any]) -> Data
     store = HierarchyDataStore(opened.hierarchy, group, partial(open_values, opened), opened.source, opened.close)
     dataset = StoreBackendEntrypoint().open_dataset(store, **decoding)
     if Location.parse(opened.url).path is None:
-        # Otherwise xarray puts the URL there as it was given, with all that is secret in it.
+        # Otherwise xarray stores the URL as it was given, including any secrets.
         dataset.encoding["source"] = opened.url
     return dataset

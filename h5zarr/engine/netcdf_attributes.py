@@ -1,4 +1,4 @@
-"""Attributes as netCDF4 returns them, from JSON and the types in the record.
+"""Restore attributes as netCDF4 returns them, from JSON and the types in the record.
 
 Booleans and complex numbers, which netCDF lacks, are returned as h5netcdf does.
 """
@@ -36,9 +36,9 @@ def restore_attributes(
 
 
 def restore_fill(attributes: Mapping[str, Json], kept: KeptFillValue | None, dtype: np.dtype[Any]) -> dict[str, Any]:
-    """Return `_FillValue` alone, for a variable whose elements are shown as `dtype`; nothing if it has none.
+    """Return `_FillValue` for a variable whose elements are shown as `dtype`; an empty dict if it has none.
 
-    `kept`, from the record, comes first: the attributes cannot hold its type or its value.
+    `kept`, from the record, takes precedence: it has a type or a value that the attributes cannot hold.
     """
     if kept is not None:
         if kept.type is not None:

@@ -1,4 +1,4 @@
-"""The values of an array: read straight from the chunks, or by zarr where a codec or a type is known to it alone."""
+"""Read the values of an array directly from its chunks, or through zarr if only zarr knows a codec or the type."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ class ZarrValues:
             return np.asarray(self._array.oindex[key])
         except (H5ZarrError, IndexError):
             raise
-        except Exception as error:  # of whatever codec it is
+        except Exception as error:  # codecs may raise anything
             raise MalformedFile(f"{self._path}: zarr cannot read it: {type(error).__name__}: {error}") from error

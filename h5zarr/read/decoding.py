@@ -54,7 +54,7 @@ def find_decoder(node: ArrayNode, limits: Limits = USUAL) -> Decoder | None:
 
 
 def _guarded(decode: Decode) -> Decode:
-    """Return the same decoder, which raises MalformedFile for unforeseen exceptions: codec settings are untrusted."""
+    """Return a decoder that raises MalformedFile for unexpected exceptions: codec settings are untrusted."""
 
     def guarded(content: Content, shape: Shape) -> npt.NDArray[Any]:
         try:
@@ -76,7 +76,7 @@ def _find_decoder(node: ArrayNode, limits: Limits) -> Decoder:
     if first["name"] == "vlen-utf8":
         return make(decode=_texts(_filters(others), limits))
     if first["name"] != "bytes":
-        raise Unrepresentable(f"codec {first['name']} is not read here")
+        raise Unrepresentable(f"codec {first['name']} is not supported here")
     if others and others[0]["name"] == ELEMENTS_CODEC:
         message = b64decode(others[0]["configuration"]["datatype"])
         return make(decode=_converted(dtype, message, _filters(others[1:]), limits))
@@ -116,7 +116,7 @@ def _filtered(dtype: np.dtype[Any], filters: tuple[CodecFilter, ...], limits: Li
 
 def _converted(dtype: np.dtype[Any], message: bytes, filters: tuple[CodecFilter, ...], limits: Limits) -> Decode:
     """Decode elements that numpy has no type for. An array type holds several Zarr elements."""
-    # Imported here: few arrays have such elements, and the others are read without the HDF5 parser.
+    # Imported here, because few arrays have such elements, and reading others does not need the HDF5 parser.
     from h5zarr.netcdf4.conversion import convert_elements, stored_nbytes
 
     per_element = convert_elements(message, bytes(stored_nbytes(message))).size

@@ -16,7 +16,7 @@ Wanted: TypeAlias = tuple[int, Span]
 
 
 class Gathering:
-    """Collects the requests of one moment, and reads them with few requests, each range once.
+    """Collects requests for a moment, and reads them together with few requests, each range once.
 
     It belongs to one event loop. A request for a range that is already being fetched gets the same bytes.
     """

@@ -50,7 +50,7 @@ class Placing:
         self._is_narrow = decoder.is_plain and not self._has_arrays and is_even
 
     def narrow(self, positions: Column, address: Column, nbytes: Column) -> tuple[Column, Column]:
-        """Return what to read of each chunk: all of it, or, of plain values, the range from first to last."""
+        """Return the bytes to read of each chunk: all of them, or only the selected range if the values are plain."""
         if not self._is_narrow:
             return address, nbytes
         self._check(positions, nbytes)

@@ -81,9 +81,7 @@ class ArrayValues:
 
     @cached_property
     def _is_one_inline_chunk(self) -> bool:
-        """Whether the references hold all of it as one chunk. Most coordinates are like that, and opening loads
-        them.
-        """
+        """Whether the array is a single inlined chunk. This is true for most coordinates, which readers load first."""
         return len(self._rows.inline) == 1 and self.shape == self._decoder.stored_shape
 
     def _take(self, key: tuple[Any, ...]) -> npt.NDArray[Any]:
@@ -112,7 +110,7 @@ class ArrayValues:
 
     @property
     def _name(self) -> str:
-        """Its name in errors: the path, preceded by the file's if all chunks are in one file."""
+        """The name of the array in errors: its path, after that of the file if all chunks are in one file."""
         source = self._rows.source
         urls = self._sources.urls
         return f"{Location.parse(urls[source])}:{self.path}" if isinstance(source, int) and urls else self.path

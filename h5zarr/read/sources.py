@@ -24,9 +24,9 @@ _BESIDE = -1
 class Sources:
     """Files by number. `expected` is the recorded state of each; None accepts any.
 
-    `references` is the location of the references that contain the URLs. References may not name every file, but any
-    below the directories in `access.allow`. It is None if the URLs come from a file scanned here, and are known to be
-    safe.
+    `references` is the location of the references that contain the URLs. `check_referred` says which files they may
+    name; any file below a directory in `access.allow` is allowed. It is None if the URLs come from a file that was
+    scanned here, and are known to be safe.
 
     Pickles contain only this description. Readers are looked up by it, and shared within a process.
     """
@@ -60,7 +60,7 @@ class Sources:
         self._readers[number] = HeldRanges(self.urls[number], content)
 
     def keep(self, reader: RangeReader) -> None:
-        """Keep another reader open until all are closed: it may share connections with the files' readers."""
+        """Keep another reader open until `close`, because it may share connections with the readers of the files."""
         self._readers[_BESIDE] = reader
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The keys of chunks: how they are written, whose they are, and which coordinates they state."""
+"""Chunk keys: their layout, the array they belong to, and the coordinates they contain."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from h5zarr.zarr_model.digits import Positions, Text, decode_digits
 from h5zarr.zarr_model.hierarchy import Json
 from h5zarr.zarr_model.json_forms import decode_named
 
-_COORDINATE_DIGITS = 18  # so many always fit a column
-_ANY_DIGITS = 31  # no grid is so large, but a key may say so
+_COORDINATE_DIGITS = 18  # numbers with this many digits always fit into int64
+_ANY_DIGITS = 31  # no grid is so large, but a malformed key may be
 _FEW = 16
 _LIKE_COORDINATES = re.compile(r"[-+0-9./]+")
 _LIKE_MARKED = re.compile(r"c([./].*)?", re.DOTALL)
@@ -24,9 +24,10 @@ _LIKE_MARKED = re.compile(r"c([./].*)?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class KeyLayout:
-    """How the keys of an array's chunks are written: behind its path, a mark, then coordinates with a separator.
+    """How the chunk keys of an array are written: its path, a mark, then coordinates with a separator.
 
-    The mark is "c" in Zarr version 3 and nothing in version 2. A scalar's only chunk is the mark alone, or 0.
+    The mark is "c" in Zarr version 3 and empty in version 2. The key of a scalar's only chunk ends with the mark, or
+    with 0 if there is no mark.
     """
 
     path: str
@@ -36,32 +37,32 @@ class KeyLayout:
 
     @property
     def directory(self) -> str:
-        """What all keys below the array begin with."""
+        """The prefix of all keys below the array."""
         return f"{self.path}/".lstrip("/")
 
     @property
     def prefix(self) -> str:
-        """What stands before the first coordinate; of a scalar, the whole key."""
+        """The text before the first coordinate; the whole key for a scalar."""
         if not self.rank:
             return f"{self.directory}{self.mark or '0'}"
         return f"{self.directory}{self.mark}{self.separator}" if self.mark else self.directory
 
     @property
     def alias(self) -> str | None:
-        """Another key of a scalar in version 2: VirtualiZarr joins no coordinates to nothing. Stock readers miss it."""
+        """The key that VirtualiZarr writes for a scalar in version 2. Other readers do not find it."""
         return None if self.rank or self.mark else self.directory
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What stands before, between and behind the coordinates."""
+        """The text before, between and after the coordinates."""
         return (self.prefix, *[self.separator] * (self.rank - 1), "") if self.rank else (self.prefix,)
 
 
 def decode_key_encoding(path: str, value: Json, rank: int) -> KeyLayout:
-    """Return the layout that `chunk_key_encoding` of version 3 states. The specification has a default separator."""
+    """Return the layout for `chunk_key_encoding` of version 3. The specification has a default separator."""
     name, configuration = decode_named(value, "encoding of chunk keys")
     if name not in ("default", "v2"):
-        raise Unsupported(f'its chunks have keys in the encoding "{name}", which h5zarr does not know')
+        raise Unsupported(f'h5zarr does not support the chunk key encoding "{name}"')
     separator = configuration.get("separator", "/" if name == "default" else ".")
     if separator not in ("/", "."):
         raise MalformedFile("the separator in chunk keys is neither a slash nor a dot")
@@ -70,16 +71,16 @@ def decode_key_encoding(path: str, value: Json, rank: int) -> KeyLayout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Below:
-    """The entries below an array: keys and what stands under them, in their order."""
+    """The entries below an array: keys and values, in the same order."""
 
     keys: list[str] = field(default_factory=list)
     values: list[Json] = field(default_factory=list)
 
 
 def group_entries(entries: Mapping[str, Json], paths: Iterable[str], mark: str) -> dict[str, Below]:
-    """Return the entries below each array, by its path; others are left out.
+    """Return the entries below each array, by its path. Other entries are left out.
 
-    `mark` stands behind the path in most of the keys: it saves looking for the array step by step.
+    `mark` follows the path in most keys. It makes finding the array faster.
     """
     below = {path[1:]: Below() for path in paths}
     deepest = max((path.count("/") + 1 for path in below), default=0)
@@ -94,7 +95,7 @@ def group_entries(entries: Mapping[str, Json], paths: Iterable[str], mark: str) 
 
 
 def _find_above(key: str, below: Mapping[str, Below], deepest: int) -> Below | None:
-    """Return the entries of the array that `key` is below of, or None. No array is deeper than `deepest` names."""
+    """Return the entries of the array above `key`, or None. No path of an array has more than `deepest` names."""
     end = -1
     for _ in range(deepest):
         if (end := key.find("/", end + 1)) < 0:
@@ -105,9 +106,9 @@ def _find_above(key: str, below: Mapping[str, Below], deepest: int) -> Below | N
 
 
 def decode_keys(below: Below, layout: KeyLayout) -> tuple[Below, npt.NDArray[np.int64]]:
-    """Return those of the entries below an array that are chunks of it, and their coordinates, a row for each.
+    """Return the chunks among the entries below an array, and their coordinates, one row per chunk.
 
-    Raises MalformedFile for a key that is like that of a chunk, but is none that a reader would ask for.
+    Raises MalformedFile for a key that looks like a chunk key, but that no reader would request.
     """
     index = _decode_indices(below.keys, layout)
     if index is None:
@@ -115,14 +116,14 @@ def decode_keys(below: Below, layout: KeyLayout) -> tuple[Below, npt.NDArray[np.
         keys = _select_chunks(below.keys, layout)
         below = Below(keys, [values[key] for key in keys])
         index = _decode_indices(keys, layout)
-        assert index is not None, "each key was looked at"
+        assert index is not None, "_select_chunks has checked each key"
     return below, index
 
 
 def decode_all_keys(below: Below, layout: KeyLayout) -> npt.NDArray[np.int64] | None:
-    """Return the coordinates of the chunks below an array, a row for each; None unless all entries are its chunks.
+    """Return the coordinates of the chunks below an array, one row per chunk; None unless all entries are its chunks.
 
-    An array may have a million chunks, and this is the fast way. `match_keys` tells which key is wrong.
+    This is fast for an array with a million chunks. `match_keys` finds the key that is wrong.
     """
     if not layout.rank:
         return None
@@ -134,7 +135,7 @@ def decode_all_keys(below: Below, layout: KeyLayout) -> npt.NDArray[np.int64] | 
 
 
 def match_keys(layout: KeyLayout, keys: Iterable[str]) -> Iterator[tuple[int, ...] | None]:
-    """Yield the coordinates that each key states, in the grid or not; None for a key that is not a chunk's."""
+    """Yield the coordinates in each key, inside the grid or not; None if it is not a chunk key."""
     prefix, coordinates = layout.prefix, _coordinates(layout.separator, layout.rank, _ANY_DIGITS)
     for key in keys:
         if key.startswith(prefix) and (found := coordinates.fullmatch(key, len(prefix))):
@@ -145,13 +146,13 @@ def match_keys(layout: KeyLayout, keys: Iterable[str]) -> Iterator[tuple[int, ..
 
 @cache
 def _coordinates(separator: str, rank: int, digits: int) -> re.Pattern[str]:
-    """Return what matches `rank` coordinates: each has so many digits at most, and no zeros in front."""
+    """Return a pattern for `rank` coordinates without leading zeros, each with at most `digits` digits."""
     number = f"(?:0|[1-9][0-9]{{0,{digits - 1}}})"
     return re.compile(f"{number}(?:{re.escape(separator)}{number}){{{rank - 1}}}" if rank else "")
 
 
 def _decode_indices(keys: Sequence[str], layout: KeyLayout) -> npt.NDArray[np.int64] | None:
-    """Return the coordinates of chunks, a row for each key; None unless all keys are as they must be."""
+    """Return the coordinates of chunks, one row per key; None unless all keys are valid."""
     prefix = layout.prefix
     if not layout.rank:
         is_one = not keys or list(keys) in ([prefix], [layout.alias])
@@ -164,7 +165,7 @@ def _decode_indices(keys: Sequence[str], layout: KeyLayout) -> npt.NDArray[np.in
 
 
 def _decode_few(texts: Sequence[str], layout: KeyLayout) -> npt.NDArray[np.int64] | None:
-    """Return the coordinates of a few chunks, for which the bulk takes longer to set up than to do."""
+    """Return the coordinates of a few chunks. For few, this is faster than `_decode_many`."""
     if not all(map(_coordinates(layout.separator, layout.rank, _COORDINATE_DIGITS).fullmatch, texts)):
         return None
     rows = [text.split(layout.separator) for text in texts]
@@ -190,14 +191,14 @@ def _decode_many(texts: Sequence[str], layout: KeyLayout) -> npt.NDArray[np.int6
 
 
 def are_plain(text: Text, starts: Positions, stops: Positions) -> bool:
-    """Return whether all coordinates from `starts` to `stops` have digits, not too many, and no zeros in front."""
+    """Return whether all coordinates from `starts` to `stops` have digits, not too many, and no leading zeros."""
     widths = stops - starts
-    zeros_in_front = (text[starts] == ord("0")) & (widths > 1)
-    return bool(widths.min() > 0 and widths.max() <= _COORDINATE_DIGITS and not zeros_in_front.any())
+    leading_zeros = (text[starts] == ord("0")) & (widths > 1)
+    return bool(widths.min() > 0 and widths.max() <= _COORDINATE_DIGITS and not leading_zeros.any())
 
 
 def _select_chunks(keys: Sequence[str], layout: KeyLayout) -> list[str]:
-    """Return the keys that are those of chunks. Raises MalformedFile if one is nearly that."""
+    """Return the chunk keys. Raises MalformedFile if another key looks like one."""
     prefix, coordinates = layout.prefix, _coordinates(layout.separator, layout.rank, _COORDINATE_DIGITS)
     looks_like_chunk = (_LIKE_MARKED if layout.mark else _LIKE_COORDINATES).fullmatch
     found, aliases = [], []
@@ -207,6 +208,6 @@ def _select_chunks(keys: Sequence[str], layout: KeyLayout) -> list[str]:
         elif key == layout.alias:
             aliases.append(key)
         elif key.startswith(layout.directory) and looks_like_chunk(key.removeprefix(layout.directory)):
-            wanted = f"{layout.rank} coordinates" if layout.rank else "nothing"
-            raise MalformedFile(f"{key}: not the key of a chunk, which is {layout.prefix} and {wanted}")
+            wanted = f" followed by {layout.rank} coordinates" if layout.rank else ""
+            raise MalformedFile(f"{key}: not a valid chunk key, which is {layout.prefix}{wanted}")
     return found or aliases

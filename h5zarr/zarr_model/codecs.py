@@ -1,7 +1,7 @@
-"""Zarr codecs: which HDF5 filter is which codec and back, and the codecs that readers know.
+"""Zarr codecs: the mapping from HDF5 filters to codecs and back, and the codecs that readers know.
 
-Filters become codecs of Zarr or numcodecs where those read the same bytes, so that references need h5zarr only for the
-other filters. `filters/table.py` has the mapping of each filter.
+A filter becomes a codec of Zarr or numcodecs if that reads the same bytes, so references need h5zarr only for the other
+filters. `filters/table.py` has the mapping of each filter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NUMCODECS_PREFIX = "numcodecs."
 
 
 def byte_order(codecs: Sequence[Json]) -> ByteOrder:
-    """Return the byte order that the `bytes` codec states, as numpy writes it; without one, the machine's."""
+    """Return the byte order of the `bytes` codec, as numpy writes it; "=" if there is no such codec."""
     for codec in codecs:
         if codec["name"] == "bytes":
             return ">" if codec.get("configuration", {}).get("endian") == "big" else "<"
@@ -87,7 +87,7 @@ def encode_filter(filter: Applied, *, nbytes: int | None) -> Codec | None:
 
 @dataclass(frozen=True, slots=True)
 class CodecFilter:
-    """An HDF5 filter that stands for a codec: its number, the name of the codec, and client data."""
+    """The HDF5 filter that is equivalent to a codec: its number, the name of the codec, and client data."""
 
     number: int
     name: str
@@ -95,7 +95,7 @@ class CodecFilter:
 
 
 def find_filter(codec: Json) -> CodecFilter:
-    """Return the HDF5 filter that decodes what `codec` encodes. Raises Unrepresentable if there is none."""
+    """Return the HDF5 filter that decodes the bytes of `codec`. Raises Unrepresentable if there is none."""
     name, configuration, kind = codec["name"], codec.get("configuration", {}), _kind_of(codec)
     if kind is None:
         raise Unrepresentable(f"codec {own_codec_label(codec) or name} is not the codec of an HDF5 filter")
@@ -131,7 +131,7 @@ def find_similar_filter(codec: Json) -> CodecFilter | None:
 _SIMILAR = {"gzip": "numcodecs.zlib", "zstd": "zstd", "blosc": "blosc"}
 
 
-# --- which codecs there are
+# --- known codecs
 
 
 class CodecKind(Enum):
@@ -197,7 +197,7 @@ def is_same_in_v2(name: str) -> bool:
 
 
 def unknown_filter_of(name: str, configuration: Mapping[str, Any]) -> str | None:
-    """Return the filter that a codec `h5zarr.filter` asks for, if no package has it; else None."""
+    """Return the filter that a codec `h5zarr.filter` needs, if no installed package has it; else None."""
     if name != OWN_CODEC:
         return None
     filter_name = str(configuration.get("filter"))

@@ -1,4 +1,4 @@
-"""Data types of Zarr version 3: which there are, their numpy types, their sizes, and which fill values each permits."""
+"""Data types of Zarr version 3: their names, numpy types, sizes, and valid fill values."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ FLOATS = {"float16": 2, "float32": 4, "float64": 8}
 COMPLEX = {"complex64": 8, "complex128": 16}
 WORDS = ("NaN", "Infinity", "-Infinity")
 UNREGISTERED = {
-    "structured": 'the registry has it as a legacy alias of "struct", not to be written any more',
-    "null_terminated_bytes": "it is zarr-python's, and is not registered",
-    "raw_bytes": "it is zarr-python's, and is not registered",
-    BYTES: "it is zarr-python's, and is not registered",
+    "structured": 'the registry lists it as a legacy alias of "struct", which should not be written',
+    "null_terminated_bytes": "it belongs to zarr-python, and is not registered",
+    "raw_bytes": "it belongs to zarr-python, and is not registered",
+    BYTES: "it belongs to zarr-python, and is not registered",
 }
 _NAMES = {np.dtype(name): name for name in ("bool", *INTEGERS, *FLOATS, *COMPLEX)}
 _TIMES = {"M": "numpy.datetime64", "m": "numpy.timedelta64"}
@@ -38,7 +38,7 @@ _SIZED = {"raw_bytes": "V", "null_terminated_bytes": "S", "fixed_length_utf32": 
 _SMALL = ("e2m1fn", "e2m3fn", "e3m2fn", "e3m4", "e4m3", "e4m3b11fnuz", "e4m3fnuz", "e5m2", "e5m2fnuz", "e8m0fnu")
 _WIDTHS = {"e2m1fn": 4, "e2m3fn": 6, "e3m2fn": 6}
 _SMALL_FLOATS = {f"float{_WIDTHS.get(kind, 8)}_{kind}" for kind in _SMALL}
-# Registered, but no form is defined for their fill values that could be checked here.
+# Registered, but without a defined form of fill values, so these are not checked.
 _OTHERS = {
     *("int2", "int4", "uint2", "uint4", "bfloat16", "complex_bfloat16"),
     *("complex_float16", "complex_float32", "complex_float64"),
@@ -53,10 +53,10 @@ _MOST_NBYTES = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A data type. `nbytes` is the size of an element; None where it varies or is not known.
+    """A data type. `nbytes` is the size of an element; None if it varies or is unknown.
 
-    `is_ordered` is true where byte order matters. `wrong` checks a fill value. `dtype` is the numpy type, little-endian
-    or of no order; None where h5zarr does not read the type itself.
+    `is_ordered` is true if byte order matters. `wrong` checks a fill value. `dtype` is the numpy type, little-endian if
+    byte order matters; None if h5zarr does not read the type itself.
     """
 
     name: str
@@ -68,10 +68,10 @@ class DataType:
 
 def find_type(value: Json, depth: int = 0) -> DataType | str:
     """Return the type that metadata name, or what is wrong with it."""
-    told = named(value)
-    if told is None:
+    parsed = named(value)
+    if parsed is None:
         return "the data type is neither a name, nor an object with a name"
-    name, configuration = told
+    name, configuration = parsed
     if (found := _PLAIN.get(name)) is not None:
         return found
     if match := _RAW_BITS.fullmatch(name):
@@ -85,7 +85,7 @@ def find_type(value: Json, depth: int = 0) -> DataType | str:
         return _find_time(name, configuration)
     if name in ("structured", "struct"):
         return _find_record(name, configuration, depth)
-    return f'no data type is known by the name "{name[:60]}"'
+    return f'the data type "{name[:60]}" is unknown'
 
 
 def _find_sized(name: str, configuration: dict[str, Json]) -> DataType | str:
@@ -97,7 +97,7 @@ def _find_sized(name: str, configuration: dict[str, Json]) -> DataType | str:
         wrong = partial(wrong_base64, nbytes, exact=name == "raw_bytes")
         return DataType(name, nbytes, False, wrong, np.dtype(f"{_SIZED[name]}{nbytes}"))
     if nbytes % 4:
-        return f"the length of {name} is no multiple of 4 bytes"
+        return f"the length of {name} is not a multiple of 4 bytes"
     return DataType(name, nbytes, True, partial(_wrong_letters, nbytes // 4), np.dtype(f"<U{nbytes // 4}"))
 
 
@@ -123,7 +123,7 @@ def _find_record(name: str, configuration: dict[str, Json], depth: int) -> DataT
             case [str(label), kind] if name == "structured":
                 pass
             case _:
-                return f"a field of the data type {name} has no name and type, as this type wants them"
+                return f"a field of the data type {name} does not have a name and a type in the required form"
         member = find_type(kind, depth + 1)
         if isinstance(member, str):
             return f'field "{label}": {member}'
@@ -141,24 +141,24 @@ def _find_record(name: str, configuration: dict[str, Json], depth: int) -> DataT
 
 
 def decode_data_type(data_type: Json, order: ByteOrder) -> np.dtype[Any]:
-    """Return the numpy type of `data_type` in the given byte order; text of any length is `object`.
+    """Return the numpy type of `data_type` in the given byte order; `object` for variable-length text.
 
     Raises Unrepresentable for a type that numpy or h5zarr lacks.
     """
     found = find_type(data_type)
     if isinstance(found, str):
-        told = named(data_type)
-        if told is not None and told[0] in (*_SIZED, *_TIME_KINDS, "structured"):
+        parsed = named(data_type)
+        if parsed is not None and parsed[0] in (*_SIZED, *_TIME_KINDS, "structured"):
             raise Unsupported(found)
-        raise Unrepresentable(f"h5zarr has no type for {'this' if told is None else told[0][:60]}")
+        raise Unrepresentable(f"h5zarr does not read the data type{'' if parsed is None else ' ' + parsed[0][:60]}")
     if found.dtype is None:
-        raise Unrepresentable(f"h5zarr has no type for {found.name}")
+        raise Unrepresentable(f"h5zarr does not read the data type {found.name}")
     return found.dtype.newbyteorder(order)
 
 
 @lru_cache(maxsize=1024)
 def encode_dtype(dtype: np.dtype[Any]) -> Json:
-    """Return the data type of Zarr for a numpy type, whose byte order the codec states."""
+    """Return the Zarr data type for a numpy type. The codec has the byte order."""
     if (name := _NAMES.get(dtype.newbyteorder("="))) is not None:
         return name
     if dtype.kind == "O":
@@ -170,7 +170,7 @@ def encode_dtype(dtype: np.dtype[Any]) -> Json:
         fields = [[name, encode_dtype(dtype.fields[name][0])] for name in dtype.names]
         return {"name": "structured", "configuration": {"fields": fields}}
     for name, kind in _SIZED.items():
-        if dtype.kind == kind and kind != "U":  # h5zarr writes no text of fixed length in four bytes per character
+        if dtype.kind == kind and kind != "U":  # h5zarr never writes text with four bytes per character
             return {"name": name, "configuration": {"length_bytes": dtype.itemsize}}
     raise Unrepresentable(f"Zarr has no type for {dtype}")
 
@@ -186,7 +186,7 @@ def encode_serializer(dtype: np.dtype[Any]) -> Json:
 
 
 def describe(dtype: np.dtype[Any]) -> str:
-    """Return a name for a type that users know."""
+    """Return a readable name for a type."""
     if dtype.kind == "O":
         return "text"
     if dtype.kind == "S":
@@ -196,12 +196,12 @@ def describe(dtype: np.dtype[Any]) -> str:
     return "records" if dtype.names is not None else dtype.name
 
 
-# --- values of a type: each function returns what is wrong
+# --- checks of fill values: each function returns what is wrong, or ""
 
 
 def wrong_integer(name: str, value: Json) -> str:
     if not is_integer(value):
-        return "it is no integer"
+        return "it is not an integer"
     limits = np.iinfo(name)
     inside = int(limits.min) <= value <= int(limits.max)
     return "" if inside else f"it is outside the range of {name}, which is {limits.min} to {limits.max}"
@@ -212,15 +212,15 @@ def wrong_moment(value: Json) -> str:
 
 
 def wrong_text(value: Json) -> str:
-    return "" if isinstance(value, str) else "it is no text"
+    return "" if isinstance(value, str) else "it is not text"
 
 
 def wrong_base64(nbytes: int, value: Json, exact: bool = True) -> str:
     if not isinstance(value, str):
-        return "it is no text in base64"
+        return "it is not text in base64"
     length = base64_nbytes(value)
     if length is None:
-        return "it is no base64"
+        return "it is not valid base64"
     if length > nbytes or (exact and length < nbytes):
         return f"it has {length} bytes, and an element has {nbytes}"
     return ""
@@ -232,12 +232,12 @@ def _wrong_boolean(value: Json) -> str:
 
 def _wrong_float(nbytes: int, value: Json) -> str:
     if is_number(value):
-        return "" if isfinite(_to_float(value)) else "it is no JSON number"
+        return "" if isfinite(_to_float(value)) else "it is not a JSON number"
     if not isinstance(value, str):
-        return "it is neither a number nor a text that stands for one"
+        return "it is neither a number nor text for one"
     if value in WORDS or re.fullmatch(f"0x[0-9a-fA-F]{{{2 * nbytes}}}", value):
         return ""
-    return f'a text must be "NaN", "Infinity", "-Infinity" or the {2 * nbytes} hexadecimal digits of its bits after 0x'
+    return f'text must be "NaN", "Infinity", "-Infinity", or 0x and the {2 * nbytes} hexadecimal digits of the bits'
 
 
 def _to_float(value: int | float) -> float:
@@ -249,17 +249,17 @@ def _to_float(value: int | float) -> float:
 
 def _wrong_complex(nbytes: int, value: Json) -> str:
     if not isinstance(value, list) or len(value) != 2:
-        return "it is no list of a real and an imaginary part"
+        return "it is not a list of a real and an imaginary part"
     return next((wrong for part in value if (wrong := _wrong_float(nbytes // 2, part))), "")
 
 
 def _wrong_letters(length: int, value: Json) -> str:
-    return wrong_text(value) or ("" if len(value) <= length else f"it has more than {length} letters")
+    return wrong_text(value) or ("" if len(value) <= length else f"it has more than {length} characters")
 
 
 def _wrong_bytes(nbytes: int, value: Json) -> str:
     if not isinstance(value, list) or not all(is_integer(one) and 0 <= one <= 255 for one in value):
-        return "it is no list of integers from 0 to 255"
+        return "it is not a list of integers from 0 to 255"
     return "" if len(value) == nbytes else f"it has {len(value)} bytes, and an element has {nbytes}"
 
 

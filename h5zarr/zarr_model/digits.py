@@ -1,4 +1,4 @@
-"""Decimal numbers as bytes, and bytes as numbers, whole columns at a time."""
+"""Convert between columns of numbers and decimal text, a whole column at a time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 BLANK = b"\0"
-"""Stands where a number has no digit. It occurs in no JSON text, so that it can be taken out afterwards."""
+"""Placeholder where a number has no digit. JSON text never contains it, so it can be removed afterwards."""
 
 MOST_DIGITS = 19
-"""As many digits as the largest number has that fits its type. Not all numbers of so many digits do."""
+"""The number of digits of the largest int64. Some numbers with this many digits do not fit."""
 
 Column: TypeAlias = npt.NDArray[np.integer[Any]]
 Text: TypeAlias = npt.NDArray[np.uint8]
@@ -20,19 +20,19 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 
 _GROUP = 4
 _STEP = 10**_GROUP
-_TYPES = {1: "u1", 2: "u2", 3: "V3", 4: "u4"}  # for each number of digits, what numpy copies in one go
+_TYPES = {1: "u1", 2: "u2", 3: "V3", 4: "u4"}  # for each number of digits, a numpy type of that many bytes
 
 
 def group_widths(largest: int) -> tuple[int, ...]:
-    """Return the widths of the groups of digits that numbers up to `largest` are written in, the last digits first."""
+    """Return the widths of the digit groups of numbers up to `largest`, least significant group first."""
     full, rest = divmod(len(str(largest)), _GROUP)
     return (_GROUP,) * full + ((rest,) if rest else ())
 
 
 def digit_groups(numbers: Column, widths: tuple[int, ...]) -> list[npt.NDArray[Any]]:
-    """Return the digits of non-negative `numbers`, a column for each group, the last digits first.
+    """Return the digits of non-negative `numbers`: one column per group, least significant group first.
 
-    Leading zeros are blank, and zero is one digit.
+    Leading zeros are blank; the number zero has one digit.
     """
     columns = []
     for place, width in enumerate(widths):
@@ -41,7 +41,7 @@ def digit_groups(numbers: Column, widths: tuple[int, ...]) -> list[npt.NDArray[A
             columns.append(texts[numbers])
         else:
             higher = numbers // _STEP
-            # The second half of the table keeps leading zeros: they are inside a number when digits stand before them.
+            # The second half of the table keeps leading zeros, for groups that have digits before them.
             columns.append(texts[numbers - higher * _STEP + (higher > 0) * _STEP])
             numbers = higher
     return columns
@@ -56,7 +56,7 @@ def decode_digits(text: Text, starts: Positions) -> tuple[npt.NDArray[np.int64],
     values = np.zeros(len(starts), np.int64)
     ends = starts.astype(np.int64)
     for _ in range(MOST_DIGITS):
-        digits = text[ends] - np.uint8(ord("0"))  # wraps: of what is no digit, 10 or more is left
+        digits = text[ends] - np.uint8(ord("0"))  # wraps around: other characters give 10 or more
         inside = digits < 10
         if not inside.any():
             break
@@ -67,7 +67,7 @@ def decode_digits(text: Text, starts: Positions) -> tuple[npt.NDArray[np.int64],
 
 @cache
 def _group_texts(width: int, last: bool) -> npt.NDArray[Any]:
-    """Return the texts of a group: first those of a number that begins here, then those with zeros in front."""
+    """Return the texts of a group: first without leading zeros, then with them."""
     count = 10**width
     values = np.arange(count)
     texts = np.zeros((2, count, width), np.uint8)

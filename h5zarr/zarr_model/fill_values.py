@@ -1,6 +1,6 @@
 """Fill values: one element of an array as JSON, and back. Floats keep every bit in version 3.
 
-This is what unwritten chunks read as. Which values mean "no data" is another matter: see `missing.py`.
+Unwritten chunks read as the fill value. It does not mark missing data; `missing.py` handles that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from h5zarr.zarr_model.data_types import describe
 from h5zarr.zarr_model.hierarchy import Json
 
 _CANONICAL_NAN = {2: 0x7E00, 4: 0x7FC00000, 8: 0x7FF8000000000000}
-# What `fill_value` of version 2 may be in JSON, for each kind of numpy's types. Readers take any of text for text.
+# The JSON types of `fill_value` in version 2, by numpy kind. Readers convert numbers to text for text arrays.
 _FORMS: Mapping[str, type | UnionType] = {
     "b": int,
     "i": int | float,
@@ -37,7 +37,7 @@ _FORMS: Mapping[str, type | UnionType] = {
 
 
 def encode_fill(dtype: np.dtype[Any], fill: npt.NDArray[Any] | None) -> Json:
-    """Return the JSON form of one element; None stands for the type's zero. Floats keep every bit."""
+    """Return the JSON form of one element; None means the type's zero. Floats keep every bit."""
     if dtype.kind == "O":
         return ""
     element = np.zeros((), dtype) if fill is None else np.asarray(fill, dtype)
@@ -67,7 +67,7 @@ def _encode_float(element: npt.NDArray[Any]) -> Json:
 
 
 def decode_element(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return the element that `value`, a `fill_value` of version 3, stands for."""
+    """Return the element that a `fill_value` of version 3 represents."""
     if dtype.kind == "O":
         return np.array(value, object)
     if dtype.kind == "f":
@@ -84,14 +84,14 @@ def decode_element(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 def decode_fill(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return the element that `value`, a `fill_value` of either version, stands for.
+    """Return the element that a `fill_value` of either version represents.
 
-    Raises MalformedFile if it is none of the type.
+    Raises MalformedFile if it does not fit the type.
     """
     is_of_kind = isinstance(value, _FORMS[dtype.kind])
     try:
         if not is_of_kind:
-            raise TypeError("it is of another kind")
+            raise TypeError("it has another type")
         if dtype.kind in "biu":
             if value != int(value) or (dtype.kind == "b" and value not in (0, 1)):
                 raise ValueError("it is outside the range")
@@ -105,12 +105,12 @@ def decode_fill(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         if dtype.kind == "f" and np.isinf(element) and not isinstance(value, str) and np.isfinite(value):
             raise ValueError("it is outside the range")
     except (ValueError, TypeError, OverflowError) as error:
-        raise MalformedFile(f"the fill value is none of {describe(dtype)}: {error}") from None
+        raise MalformedFile(f"the fill value does not fit the type {describe(dtype)}: {error}") from None
     return element
 
 
 def _decode_float(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return a number, or what is given by a word or by its bits."""
+    """Return a float from a number, a word such as "NaN", or its bits in hexadecimal."""
     if isinstance(value, str) and value.startswith("0x"):
         bits = bytes.fromhex(value[2:])
         if len(bits) != dtype.itemsize:

@@ -1,7 +1,7 @@
-"""Waist 2: Zarr groups and arrays, and where the chunks are. Writers take it from here.
+"""Waist 2: Zarr groups and arrays, and the locations of their chunks. Writers and readers use it.
 
-The terms are those of Zarr version 3; `data_type`, `codecs`, `fill_value` and `attributes` are JSON already. What the
-file says and Zarr cannot express is the `record` of a group.
+The terms are those of Zarr version 3. `data_type`, `codecs`, `fill_value` and `attributes` are JSON. The `record` of a
+group has the facts about the file that Zarr cannot express.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ TO_THE_END = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Manifest:
-    """Where the chunks of an array are: one row for each that is referred to, in row-major order of the grid.
+    """The locations of an array's chunks: one row per referenced chunk, in row-major order of the grid.
 
-    Chunk `index[i]` is `nbytes[i]` bytes at `address[i]` of the URL whose number is `source` (one for all rows, or one
-    for each). `inline` has the bytes of chunks that the references carry themselves. A chunk in neither reads as fill.
+    Chunk `index[i]` has `nbytes[i]` bytes at `address[i]` of the URL number `source` (one for all rows, or one each).
+    `inline` has the bytes of inlined chunks. A chunk in neither part reads as the fill value.
 
-    h5zarr itself always knows `nbytes`. References that others wrote may refer to a whole file: then `address` is 0 and
-    `nbytes` is `TO_THE_END`.
+    References that other tools wrote may refer to a whole file of unknown size. Then `address` is 0 and `nbytes` is
+    `TO_THE_END`.
     """
 
     index: npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ class Manifest:
 
     @property
     def count(self) -> int:
-        """The number of chunks that are referred to."""
+        """The number of referenced chunks."""
         return len(self.address)
 
 
@@ -70,7 +70,7 @@ class ArrayNode:
 
     @property
     def chunk_shape(self) -> tuple[int, ...]:
-        """The shape of each chunk. Raises Unrepresentable where chunks have different shapes."""
+        """The shape of each chunk. Raises Unrepresentable if chunks have different shapes."""
         if not isinstance(self.grid, RegularGrid):
             remedy = "Write Zarr version 3 references, which have such chunks."
             raise Unrepresentable("its chunks have different shapes", remedy=remedy)
@@ -123,7 +123,7 @@ class GroupRecord:
     variables: Mapping[str, VariableRecord] = field(default_factory=dict)
 
     def variable(self, name: str) -> VariableRecord:
-        """Return the record of a variable; that of a usual one if it has no entry."""
+        """Return the record of a variable; an empty one if it has no entry."""
         return self.variables.get(name, _USUAL_RECORD)
 
 
@@ -137,9 +137,9 @@ class GroupNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Hierarchy:
-    """Nodes by path, parents before children; the root is "/". Manifests mean `urls` by number.
+    """Nodes by path, parents before children; the root is "/". Manifests refer to `urls` by number.
 
-    `problems` name what is left out, `warnings` what is there but not all that it was.
+    `problems` lists what is left out. `warnings` lists what is included but has lost something.
     """
 
     nodes: Mapping[str, GroupNode | ArrayNode]

@@ -1,4 +1,4 @@
-"""Forms of JSON values that the specifications of Zarr use in many places."""
+"""Forms of JSON values that the Zarr specifications use in many places."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def is_number(value: Json) -> TypeGuard[int | float]:
 
 
 def named(value: Json) -> tuple[str, dict[str, Json]] | None:
-    """Return the name and the configuration of an extension of version 3; None where the value is not one.
+    """Return the name and the configuration of an extension of version 3; None if the value is not one.
 
-    The specification allows the name alone.
+    The specification allows an extension to be just a name.
     """
     match value:
         case str():
@@ -34,7 +34,7 @@ def named(value: Json) -> tuple[str, dict[str, Json]] | None:
 
 
 def decode_named(value: Json, what: str) -> tuple[str, dict[str, Json]]:
-    """Return the same. Raises MalformedFile, with `what` the value should be, where it is not an extension."""
+    """Return the name and the configuration like `named`. Raises MalformedFile, which names the value as `what`."""
     found = named(value)
     if found is None:
         raise MalformedFile(f"the {what} is neither a name, nor an object with a name and a configuration")
@@ -42,7 +42,7 @@ def decode_named(value: Json, what: str) -> tuple[str, dict[str, Json]]:
 
 
 def base64_nbytes(value: Json) -> int | None:
-    """Return how many bytes a text in base64 stands for; None where it is not base64."""
+    """Return the number of bytes in base64 text; None if it is not base64."""
     try:
         return len(b64decode(value, validate=True)) if isinstance(value, str) else None
     except ValueError:

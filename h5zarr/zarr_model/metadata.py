@@ -1,4 +1,4 @@
-"""What both Zarr versions share: an array as metadata documents describe it, and a node as they encode it."""
+"""Types for both Zarr versions: an array decoded from metadata documents, and a node encoded as documents."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ class EncodedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArrayMetadata:
-    """An array without its chunks. A dimension has None for a name where the metadata name none.
+    """An array without its chunks. Dimensions without a name have None.
 
-    `is_unfilled` says that the metadata leave open what unwritten chunks read as, which only those of version 2 may:
-    `fill_value` is then what zarr takes. `convert`, where there is one, makes a chunk for `codecs` of one that was
-    written with others; it can only be done to chunks that are inline. `warnings` tell
-    what is there, but not all that it was.
+    `is_unfilled` means that the metadata do not define a fill value, which only version 2 allows. `fill_value` is then
+    the one that zarr uses. `convert` re-encodes an inlined chunk that was written with other codecs than `codecs`; None
+    if that is not needed. `warnings` lists what is included but has lost something.
     """
 
     grid: ChunkGrid
@@ -42,18 +41,18 @@ class ArrayMetadata:
 
 
 def decode_names(value: Json, rank: int) -> tuple[str | None, ...]:
-    """Return the name of each dimension, None where it has none. The whole value may be null."""
+    """Return the name of each dimension, or None. The whole value may be null."""
     if value is None:
         return (None,) * rank
     if not isinstance(value, list) or not all(name is None or isinstance(name, str) for name in value):
-        raise MalformedFile("the names of the dimensions are no list of names")
+        raise MalformedFile("the dimension names are not a list of names")
     if len(value) != rank:
-        raise MalformedFile(f"the array has {rank} dimensions, but {len(value)} names for them")
+        raise MalformedFile(f"the array has {rank} dimensions, but {len(value)} dimension names")
     return tuple(value)
 
 
 def decode_attributes(value: Json) -> dict[str, Json]:
-    """Return a node's attributes; none where there is nothing."""
+    """Return a node's attributes. They may be null or missing."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -64,9 +63,9 @@ def decode_attributes(value: Json) -> dict[str, Json]:
 def name_dimensions(arrays: Mapping[str, ArrayMetadata]) -> dict[str, tuple[str, ...]]:
     """Return the dimension names of each array, by its path, with made-up names for dimensions without one.
 
-    xarray opens no array whose dimensions lack names. A made-up name is that of the array with a number, such as
-    `temp_dim_0`. Underscores are appended while an array or dimension of the file has that name, so that two dimensions
-    share a name only if the file says so.
+    xarray does not open arrays whose dimensions lack names. A made-up name consists of the array's name and a number,
+    such as `temp_dim_0`. Underscores are appended while an array or dimension of the file has that name, so that two
+    dimensions share a name only if they do in the file.
     """
     taken = {name for array in arrays.values() for name in array.dimension_names}
     taken |= {path.rpartition("/")[2] for path in arrays}

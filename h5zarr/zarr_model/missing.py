@@ -1,6 +1,6 @@
 """Missing data: the CF attribute `_FillValue`, in the form that xarray reads from Zarr.
 
-It says which values mean "no data", and is never mixed up with Zarr's `fill_value`: what unwritten chunks read as.
+It says which values mean "no data". Zarr's `fill_value` is something else: the value of unwritten chunks.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from h5zarr.zarr_model.hierarchy import Json
 from h5zarr.zarr_model.json_forms import base64_nbytes
 
 FILL_VALUE = "_FillValue"
-_COVERED = {"bool", *INTEGERS, *FLOATS, "bytes", "string"}  # by the attribute extension of Zarr version 3
+_COVERED = {"bool", *INTEGERS, *FLOATS, "bytes", "string"}  # types in the `_FillValue` extension of Zarr version 3
 _DOUBLE_NBYTES = 8
 
 
 class NotAFillValue(Exception):
-    """The attribute cannot stand for missing data in a variable of its type. Whoever asked leaves it out."""
+    """The attribute cannot mark missing data in a variable of this type. Callers leave it out."""
 
 
 def encode_missing(value: AttributeValue, dtype: np.dtype[Any], unsigned: AttributeValue | None = None) -> Json:
-    """Return `_FillValue`, cast to the variable's type first, in xarray's form; raises NotAFillValue with the reason.
+    """Return `_FillValue`, cast to the variable's type, in xarray's form. Raises NotAFillValue with the reason.
 
-    `unsigned` is the attribute `_Unsigned`: with it the value may be given as the number that it stands for.
+    `unsigned` is the attribute `_Unsigned`. If it is set, the value may be given with the other signedness.
     """
     if dtype.kind not in "biufc":
         raise NotAFillValue(f"readers cannot mask values of type {describe(dtype)}")
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufc":
-        raise NotAFillValue(f"it is no number, but the values are {describe(dtype)}")
+        raise NotAFillValue(f"it is not a number, but the values are {describe(dtype)}")
     if value.size != 1:
         raise NotAFillValue(f"it has {value.size} elements instead of one")
     element = value.reshape(-1)[0]
@@ -54,7 +54,7 @@ def encode_missing(value: AttributeValue, dtype: np.dtype[Any], unsigned: Attrib
 
 def _encode_integer(element: Any, dtype: np.dtype[Any], unsigned: AttributeValue | None) -> int:
     if element.dtype.kind == "c" or not math.isfinite(element) or int(element) != element:
-        raise NotAFillValue(f"it is no integer, but the values are {describe(dtype)}")
+        raise NotAFillValue(f"it is not an integer, but the values are {describe(dtype)}")
     number, limits = int(element), np.iinfo(dtype)
     if isinstance(unsigned, str) and not limits.min <= number <= limits.max:
         nbits = 8 * dtype.itemsize
@@ -68,7 +68,7 @@ def _encode_integer(element: Any, dtype: np.dtype[Any], unsigned: AttributeValue
 
 
 def _cast_float(element: npt.NDArray[Any], dtype: np.dtype[Any]) -> Any:
-    """Return the element in the variable's type: a double 1e20 would mask no float32 1e20."""
+    """Return the element in the variable's type, because the double 1e20 does not equal the float32 1e20."""
     if element.dtype.type is dtype.type:
         return element
     with np.errstate(over="ignore"):
@@ -79,7 +79,7 @@ def _cast_float(element: npt.NDArray[Any], dtype: np.dtype[Any]) -> Any:
 
 
 def decode_missing(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
-    """Return the element that `_FillValue` stands for in version 3, or None if it has no known form."""
+    """Return the element that `_FillValue` of version 3 represents, or None if its form is unknown."""
     if value is None:
         return None
     try:
@@ -94,7 +94,7 @@ def decode_missing(value: Json, dtype: np.dtype[Any]) -> npt.NDArray[Any] | None
 
 
 def decode_missing_number(value: Json) -> Any:
-    """Return the number that xarray stores as base64 of a double, as a list of two of those, or as it is."""
+    """Return the number that xarray stores as base64 of a double, as a list of two of those, or as a number."""
     if isinstance(value, str):
         return _decode_double(value)
     if isinstance(value, Sequence):
@@ -109,14 +109,14 @@ def is_covered(kind: DataType) -> bool:
 
 
 def wrong_missing(value: Json, kind: DataType) -> str:
-    """Return what is wrong with `_FillValue` of an array of a type; "" if nothing, or if it is not covered."""
+    """Return what is wrong with `_FillValue` for a data type; "" if nothing, or if the type is not covered."""
     if kind.name in FLOATS:
         return _wrong_double(value)
     if kind.name in COMPLEX:
         is_pair = isinstance(value, list) and len(value) == 2
-        return _wrong_double(value[0]) or _wrong_double(value[1]) if is_pair else "it is no list of two numbers"
+        return _wrong_double(value[0]) or _wrong_double(value[1]) if is_pair else "it is not a list of two numbers"
     if kind.name == "bytes":
-        return "" if base64_nbytes(value) is not None else "it is no text in base64"
+        return "" if base64_nbytes(value) is not None else "it is not text in base64"
     return kind.wrong(value) if kind.name in _COVERED else ""
 
 

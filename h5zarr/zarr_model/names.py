@@ -1,7 +1,7 @@
-"""Names and URLs that no form of references makes readable.
+"""Check for names and URLs that readers of references cannot handle.
 
-Readers are forgiving: blanks, quotes, percent signs, braces, control characters and all of Unicode read right in names
-and in URLs. What is refused here makes zarr fail on the whole file, not only on the node that bears the name.
+Readers accept spaces, quotes, percent signs, braces, control characters and all of Unicode in names and URLs. The names
+that are refused here make zarr fail on the whole file, not only on the node with the name.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ def leave_out_unreadable(hierarchy: Hierarchy) -> tuple[Hierarchy, tuple[Problem
 
 
 def check_reserved(paths: Iterable[str]) -> tuple[Problem, ...]:
-    """Return a warning for each name that Zarr version 3 reserves. Readers of today take them all the same."""
-    what = "names that begin with two underscores are reserved by Zarr version 3, and a reader may refuse it"
-    remedy = "Write version 2, if a reader does; or rename it in a copy of the file."
+    """Return a warning for each name that Zarr version 3 reserves. Current readers accept them anyway."""
+    what = "Zarr version 3 reserves names that begin with two underscores, and a reader may refuse it"
+    remedy = "If a reader refuses it, write Zarr version 2, or rename it in a copy of the file."
     return tuple(Problem(path, NAME_KIND, what, remedy) for path in paths if path.rpartition("/")[2].startswith("__"))
 
 
 def check_parquet(arrays: Iterable[str]) -> tuple[Problem, ...]:
-    """Return a problem for each path of an array that references in Parquet cannot hold, whose files bear its name.
+    """Return a problem for each array path that is not possible in Parquet references, whose files use its name.
 
-    fsspec's reader takes names that begin with .z for metadata, finds no chunk, and would show fill values.
+    fsspec's reader treats names that begin with .z as metadata. It would find no chunks and show fill values.
     """
     problems = []
     for path in arrays:
         names = path.split("/")
         if any(name.startswith(".z") for name in names):
-            what = "readers of Parquet take names that begin with .z for metadata, and would miss its chunks"
+            what = "readers of Parquet treat names that begin with .z as metadata, and would not find its chunks"
         elif max(len(name.encode(errors="surrogateescape")) for name in names) > _MOST_NBYTES:
-            what = f"a name has more than {_MOST_NBYTES} bytes, which the directory of its references cannot have"
+            what = f"a name has more than {_MOST_NBYTES} bytes, and the directory of its references cannot have it"
         elif "\0" in path:
-            what = "a name has a zero byte, which the directory of its references cannot have"
+            what = "a name contains a zero byte, and the directory of its references cannot have it"
         else:
             continue
-        problems.append(Problem(path, Unrepresentable.kind, what, "Write JSON, which keeps it."))
+        problems.append(Problem(path, Unrepresentable.kind, what, "Write JSON references, which can hold it."))
     return tuple(problems)
 
 
 def check_urls(urls: tuple[str, ...]) -> tuple[Problem, ...]:
-    """Return a problem for each URL that readers of references do not follow by themselves."""
+    """Return a problem for each URL that readers of references do not follow without help."""
     problems = []
     for url in urls:
         if is_chain(url):
             what = "readers of references do not follow a chain of URLs"
-            remedy = "Unpack the file, and translate it where it then is."
+            remedy = "Unpack the file, and translate the unpacked file."
             problems.append(Problem(str(Location.parse(url)), URL_KIND, what, remedy))
     protocols = {protocol_of(url) for url in urls}
     if len(protocols) > 1:
@@ -80,23 +80,23 @@ def check_urls(urls: tuple[str, ...]) -> tuple[Problem, ...]:
 
 
 def check_readers(urls: tuple[str, ...]) -> tuple[Problem, ...]:
-    """Return a warning for each URL that readers of references follow only with an option: fsspec's would silently read
-    another version of the object without it, or ask the server for another URL. `engine="h5zarr"` needs no option.
+    """Return a warning for each URL that readers of references follow only with an option.
+
+    Without it, fsspec would silently read another version of the object, or request another URL. `engine="h5zarr"`
+    needs no option.
     """
     warnings = []
     for url in urls:
         if is_chain(url):
             continue
         if grammar_of(url).is_version and split_query(url)[1]:
-            what = "readers other than h5zarr take the newest version of this object, whatever version the URL names"
+            what = "readers other than h5zarr ignore the version in the URL and read the newest version of the object"
             warnings.append(Problem(str(Location.parse(url)), URL_KIND, what, _opened_with("version_aware")))
         elif is_rewritten(url):
-            what = (
-                "readers other than h5zarr undo some of the escapes in this URL, and the server may not know the result"
-            )
+            what = "readers other than h5zarr decode some escapes in this URL, so the server may not find the file"
             warnings.append(Problem(str(Location.parse(url)), URL_KIND, what, _opened_with("encoded")))
     return tuple(warnings)
 
 
 def _opened_with(option: str) -> str:
-    return f'Have it opened with {option}=True: remote_options={{"{option}": True, ...}} in the storage options.'
+    return f'Readers need {option}=True: remote_options={{"{option}": True, ...}} in their storage options.'

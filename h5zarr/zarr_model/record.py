@@ -78,47 +78,47 @@ def encode_group(node: GroupNode) -> dict[str, Json]:
     taken = [name for name in _NAMES if name in attributes]
     if node.record is None and not taken:
         return attributes
-    told: dict[str, Json] = {_MARK: _VERSION}
-    told |= {"known": False} if node.record is None else encode_record(node.record)
+    document: dict[str, Json] = {_MARK: _VERSION}
+    document |= {"known": False} if node.record is None else encode_record(node.record)
     is_nz = is_declared(attributes)
     if moved := {name: _spell_out(attributes.pop(name)) for name in taken if is_nz or name == RECORD}:
-        told["attributes"] = moved
+        document["attributes"] = moved
     if is_nz:
-        return {**attributes, NZ_RECORD: json.dumps(told, separators=(",", ":"))}
-    return {**attributes, RECORD: told}
+        return {**attributes, NZ_RECORD: json.dumps(document, separators=(",", ":"))}
+    return {**attributes, RECORD: document}
 
 
 def encode_record(record: GroupRecord) -> dict[str, Json]:
     """Return the record as JSON, without the mark of the format."""
-    told: dict[str, Json] = {}
+    document: dict[str, Json] = {}
     if record.is_classic:
-        told["classic"] = True
+        document["classic"] = True
     if record.unlimited:
-        told["unlimited"] = list(record.unlimited)
-    told |= _encode_types(record.types) | _encode_notes(record.notes)
+        document["unlimited"] = list(record.unlimited)
+    document |= _encode_types(record.types) | _encode_notes(record.notes)
     if variables := {name: found for name, one in record.variables.items() if (found := _encode_variable(one))}:
-        told["variables"] = variables
-    return told
+        document["variables"] = variables
+    return document
 
 
 def _encode_variable(variable: VariableRecord) -> dict[str, Json]:
-    told = _encode_types(variable.types)
+    document = _encode_types(variable.types)
     if (kept := variable.fill_value) is not None:
-        told["fill_value"] = {"value": _spell_out(kept.value), **({} if kept.type is None else {"type": kept.type})}
+        document["fill_value"] = {"value": _spell_out(kept.value), **({} if kept.type is None else {"type": kept.type})}
     form = variable.form
     if form.chunk_shape is not None:
-        told["chunks"] = list(form.chunk_shape)
+        document["chunks"] = list(form.chunk_shape)
     if form.filters:
-        told["filters"] = [[one.number, list(one.values)] for one in form.filters]
+        document["filters"] = [[one.number, list(one.values)] for one in form.filters]
     if form.number is not None:
-        told["number"] = form.number
+        document["number"] = form.number
     if form.enumeration is not None:
-        told["enumeration"] = {"name": form.enumeration.name, "members": dict(form.enumeration.members)}
+        document["enumeration"] = {"name": form.enumeration.name, "members": dict(form.enumeration.members)}
     if form.members:
-        told["members"] = list(form.members)
+        document["members"] = list(form.members)
     if form.padding:
-        told["padding"] = form.padding
-    return told | _encode_notes(form.notes)
+        document["padding"] = form.padding
+    return document | _encode_notes(form.notes)
 
 
 def _encode_types(types: Mapping[str, AttributeType]) -> dict[str, Json]:
@@ -128,12 +128,12 @@ def _encode_types(types: Mapping[str, AttributeType]) -> dict[str, Json]:
 
 
 def _encode_notes(notes: AttributeNotes) -> dict[str, Json]:
-    told: dict[str, Json] = {}
+    document: dict[str, Json] = {}
     if notes.foreign:
-        told["foreign"] = list(notes.foreign)
+        document["foreign"] = list(notes.foreign)
     if notes.padded:
-        told["padded"] = dict(notes.padded)
-    return told
+        document["padded"] = dict(notes.padded)
+    return document
 
 
 def _spell_out(value: Json) -> Json:
@@ -156,15 +156,15 @@ def decode_group(path: str, attributes: Mapping[str, Json]) -> tuple[GroupNode, 
     An attribute that only has the name of a record, and not its mark, is an attribute like others.
     """
     for name in _NAMES:
-        told = _find_mark(attributes.get(name))
-        if told is None:
+        document = _find_mark(attributes.get(name))
+        if document is None:
             continue
         others = {key: value for key, value in attributes.items() if key != name}
         try:
-            moved = _decode_mapping(told.get("attributes", {}), lambda value: value)
+            moved = _decode_mapping(document.get("attributes", {}), lambda value: value)
             if not moved.keys() <= set(_NAMES):
                 raise ValueError("attributes that do not have the name of the record")
-            record = None if told.get("known") is False else decode_record(told)
+            record = None if document.get("known") is False else decode_record(document)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             what = f"the record {name} is ignored: h5zarr does not write it like this ({str(error)[:80]})"
             return GroupNode(attributes=others), (Problem(path, RECORD_KIND, what, _REMEDY),)
@@ -182,56 +182,56 @@ def _find_mark(value: Json) -> Mapping[str, Json] | None:
     return value if isinstance(value, Mapping) and _MARK in value else None
 
 
-def decode_record(told: Mapping[str, Json]) -> GroupRecord:
+def decode_record(document: Mapping[str, Json]) -> GroupRecord:
     """Return the record that JSON describes. Raises ValueError or another built-in error if it is malformed."""
-    if told[_MARK] != _VERSION:
-        raise ValueError(f"its version is {told[_MARK]!r}")
+    if document[_MARK] != _VERSION:
+        raise ValueError(f"its version is {document[_MARK]!r}")
     return GroupRecord(
-        types=_decode_types(told),
-        notes=_decode_notes(told),
-        unlimited=_decode_names(told.get("unlimited", [])),
-        is_classic=_decode_bool(told.get("classic", False)),
-        variables=_decode_mapping(told.get("variables", {}), _decode_variable),
+        types=_decode_types(document),
+        notes=_decode_notes(document),
+        unlimited=_decode_names(document.get("unlimited", [])),
+        is_classic=_decode_bool(document.get("classic", False)),
+        variables=_decode_mapping(document.get("variables", {}), _decode_variable),
     )
 
 
-def _decode_variable(told: Json) -> VariableRecord:
-    if not isinstance(told, Mapping):
+def _decode_variable(document: Json) -> VariableRecord:
+    if not isinstance(document, Mapping):
         raise ValueError("a variable is not an object")
-    kept = told.get("fill_value")
+    kept = document.get("fill_value")
     return VariableRecord(
-        types=_decode_types(told),
+        types=_decode_types(document),
         fill_value=None if kept is None else _decode_kept(kept),
-        form=_decode_form(told),
+        form=_decode_form(document),
     )
 
 
-def _decode_form(told: Mapping[str, Json]) -> StoredForm:
-    chunks, number, enumeration = told.get("chunks"), told.get("number"), told.get("enumeration")
+def _decode_form(document: Mapping[str, Json]) -> StoredForm:
+    chunks, number, enumeration = document.get("chunks"), document.get("number"), document.get("enumeration")
     return StoredForm(
         chunk_shape=None if chunks is None else tuple(_decode_int(one, 1) for one in _decode_list(chunks)),
         filters=tuple(
             RecordedFilter(number=_decode_int(one), values=tuple(map(_decode_int, _decode_list(values))))
-            for one, values in _decode_list(told.get("filters", []))
+            for one, values in _decode_list(document.get("filters", []))
         ),
         number=None if number is None else _decode_text(number),
         enumeration=None if enumeration is None else _decode_enumeration(enumeration),
-        members=_decode_names(told.get("members", [])),
-        padding=" " if told.get("padding", "") else "",
-        notes=_decode_notes(told),
+        members=_decode_names(document.get("members", [])),
+        padding=" " if document.get("padding", "") else "",
+        notes=_decode_notes(document),
     )
 
 
-def _decode_enumeration(told: Json) -> StoredEnumeration:
-    members = _decode_mapping(told["members"], lambda value: _decode_int(value, None))
-    return StoredEnumeration(name=_decode_text(told["name"]), members=tuple(members.items()))
+def _decode_enumeration(document: Json) -> StoredEnumeration:
+    members = _decode_mapping(document["members"], lambda value: _decode_int(value, None))
+    return StoredEnumeration(name=_decode_text(document["name"]), members=tuple(members.items()))
 
 
-def _decode_kept(told: Json) -> KeptFillValue:
-    kind = told.get("type")
+def _decode_kept(document: Json) -> KeptFillValue:
+    kind = document.get("type")
     if kind is None:
-        return KeptFillValue(value=told["value"], type=None)
-    return KeptFillValue(value=_decode_numbers(told["value"]), type=_decode_type_name(kind))
+        return KeptFillValue(value=document["value"], type=None)
+    return KeptFillValue(value=_decode_numbers(document["value"]), type=_decode_type_name(kind))
 
 
 def _decode_numbers(value: Json) -> Json:
@@ -242,8 +242,8 @@ def _decode_numbers(value: Json) -> Json:
     return float(value) if isinstance(value, str) else value
 
 
-def _decode_types(told: Mapping[str, Json]) -> Mapping[str, AttributeType]:
-    return _decode_mapping(told.get("types", {}), _decode_type)
+def _decode_types(document: Mapping[str, Json]) -> Mapping[str, AttributeType]:
+    return _decode_mapping(document.get("types", {}), _decode_type)
 
 
 def _decode_type(value: Json) -> AttributeType:
@@ -258,9 +258,9 @@ def _decode_type_name(value: Json) -> str:
     return str(value)
 
 
-def _decode_notes(told: Mapping[str, Json]) -> AttributeNotes:
-    padded = _decode_mapping(told.get("padded", {}), _decode_int)
-    return AttributeNotes(foreign=_decode_names(told.get("foreign", [])), padded=tuple(padded.items()))
+def _decode_notes(document: Mapping[str, Json]) -> AttributeNotes:
+    padded = _decode_mapping(document.get("padded", {}), _decode_int)
+    return AttributeNotes(foreign=_decode_names(document.get("foreign", [])), padded=tuple(padded.items()))
 
 
 def _decode_names(value: Json) -> tuple[str, ...]:

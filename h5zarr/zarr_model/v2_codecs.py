@@ -1,4 +1,4 @@
-"""Zarr v3 codecs as v2 filters and compressors, and back; and codecs applied to a chunk without zarr."""
+"""Convert codecs between Zarr v3 and v2, where they are filters and a compressor, and encode chunks without zarr."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from h5zarr.zarr_model.v2_types import decode_dtype_v2
 
 _BLOSC_AUTOMATIC = -1
 
-# The codecs of numcodecs from arrays to arrays, and which of their settings is the type of the result, if any is.
+# The array-to-array codecs of numcodecs, and the setting that has the type of the result, if there is one.
 _ARRAY_FILTERS = {
     "astype": "encode_dtype",
     "bitround": None,
@@ -33,8 +33,8 @@ _NOT_IN_V3 = frozenset({"packbits", "categorize", "json2", "json", "msgpack", "m
 def encode_codecs_v2(codecs: Sequence[Json]) -> list[Json] | None:
     """Return the v2 filters for v3 codecs, or None if there are none.
 
-    All of them are `filters`, none is the `compressor`, which would come last: a checksum may follow it, and readers
-    accept compressors as filters. Raises Unrepresentable for a codec without a counterpart.
+    All of them become `filters`, even compressors, which readers accept there. A `compressor` would have to be last,
+    but a checksum may follow. Raises Unrepresentable for a codec without a counterpart.
     """
     if codecs[0]["name"] not in ("bytes", "vlen-utf8"):  # it may change the byte order
         raise Unrepresentable(f"codec {codecs[0]['name']} has no counterpart in Zarr v2 at this position")
@@ -111,9 +111,9 @@ def _plain_serializer(dtype: np.dtype[Any]) -> Json:
 
 def _dtype_after(name: str, settings: Mapping[str, Json], dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type of a filter's result for elements of `dtype`."""
-    told = settings.get(_ARRAY_FILTERS[name] or "")
-    after = dtype if told is None else decode_dtype_v2(told)
-    if name == "quantize" and after != dtype:  # zarr does not notice, and reads one type as the other
+    stated = settings.get(_ARRAY_FILTERS[name] or "")
+    after = dtype if stated is None else decode_dtype_v2(stated)
+    if name == "quantize" and after != dtype:  # zarr would silently read one type as the other
         raise Unsupported(f'codec "{name}" has no counterpart in Zarr v3 if it changes the type')
     return after
 
@@ -133,7 +133,7 @@ def _decode_codec(name: str, settings: dict[str, Any], dtype: np.dtype[Any]) -> 
 
 
 def _decode_blosc(cname: str, clevel: int, shuffle: int, blocksize: int, dtype: np.dtype[Any]) -> Json:
-    """Return Zarr's Blosc, whose configuration has the size of an element and never an automatic shuffle."""
+    """Return Zarr's Blosc codec. Its configuration has the element size, and cannot have an automatic shuffle."""
     typesize = dtype.itemsize if dtype.kind != "O" and 0 < dtype.itemsize < 256 else 1
     if shuffle == _BLOSC_AUTOMATIC:
         shuffle = 2 if typesize == 1 else 1

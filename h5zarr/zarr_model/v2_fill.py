@@ -150,15 +150,15 @@ def decode_fill_v2(
     element = None if value is None else decode_fill(value, dtype)
     fill_value = _encode_element(element, dtype)
     kept = {name: given for name, given in attributes.items() if name != FILL_VALUE}
-    told = attributes.get(FILL_VALUE) if element is None or not is_mask else element
-    if told is None:
+    stated = attributes.get(FILL_VALUE) if element is None or not is_mask else element
+    if stated is None:
         return Unmixed(fill_value, kept)
     try:
-        return Unmixed(fill_value, {**kept, FILL_VALUE: _encode_missing(told, dtype, attributes)})
+        return Unmixed(fill_value, {**kept, FILL_VALUE: _encode_missing(stated, dtype, attributes)})
     except NotAFillValue as error:
         if element is not None and (dtype.kind in "mMV" or _is_default(element)):  # not meant to mask values
             return Unmixed(fill_value, kept)
-        shown = told.item() if isinstance(told, np.ndarray) else told
+        shown = stated.item() if isinstance(stated, np.ndarray) else stated
         what = f"{FILL_VALUE} {shown!r} of a variable of type {describe(dtype)} is left out: {error}"
         return Unmixed(fill_value, kept, what)
 
@@ -178,14 +178,14 @@ def encode_given_fill(value: Json, node: ArrayNode) -> Json:
     return _encode_element(decode_fill(value, dtype), dtype)
 
 
-def _encode_missing(told: Json, dtype: np.dtype[Any], attributes: Mapping[str, Json]) -> Json:
+def _encode_missing(stated: Json, dtype: np.dtype[Any], attributes: Mapping[str, Json]) -> Json:
     """Return the attribute `_FillValue` of version 3 for an element, or for the attribute of version 2."""
-    if isinstance(told, str) and decode_missing(told, dtype) is not None:
-        return told  # already in the form of version 3, as VirtualiZarr writes it
-    value = told if isinstance(told, np.ndarray) else np.asarray(told) if _is_plain(told) else str(told)
+    if isinstance(stated, str) and decode_missing(stated, dtype) is not None:
+        return stated  # already in the form of version 3, as VirtualiZarr writes it
+    value = stated if isinstance(stated, np.ndarray) else np.asarray(stated) if _is_plain(stated) else str(stated)
     return encode_missing(value, dtype, attributes.get("_Unsigned"))
 
 
-def _is_plain(told: Json) -> bool:
-    """Return whether `told` is a number, or a list with one number."""
-    return isinstance(told[0] if isinstance(told, list) and len(told) == 1 else told, bool | int | float)
+def _is_plain(stated: Json) -> bool:
+    """Return whether `stated` is a number, or a list with one number."""
+    return isinstance(stated[0] if isinstance(stated, list) and len(stated) == 1 else stated, bool | int | float)

@@ -1,4 +1,4 @@
-"""Nodes in the metadata documents of Zarr version 2, with the conventions by which xarray reads them."""
+"""Encode and decode the metadata documents of Zarr version 2, with xarray's conventions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from h5zarr.zarr_model.vlen_text import encode_texts
 _DIMENSIONS = "_ARRAY_DIMENSIONS"
 _OBJECT_TYPES = {"vlen-utf8": "string", "vlen-bytes": BYTES}
 _MASK = "Mask these values yourself, if the data need it."
-_WRITE_V3 = "Write Zarr version 3 references, which keep it."
+_WRITE_V3 = "Write Zarr version 3 references, which can hold it."
 _JSON = "json2"
 
 
 def encode_v2(hierarchy: Hierarchy, *, joinable: bool = False) -> tuple[Mapping[str, EncodedNode], tuple[Problem, ...]]:
-    """Return the nodes of `hierarchy` by path, and a problem for each that is left out: version 2 cannot hold it."""
+    """Return the nodes of `hierarchy` by path, and a problem for each node that version 2 cannot represent."""
     nodes: dict[str, EncodedNode] = {}
     problems: tuple[Problem, ...] = ()
     for path, node in hierarchy.nodes.items():
@@ -65,9 +65,7 @@ def _encode_array(node: ArrayNode, joinable: bool) -> EncodedNode:
 
 
 def decode_array_v2(path: str, metadata: Mapping[str, Json], attributes: Json) -> ArrayMetadata:
-    """Return the array at `path`, of .zarray and .zattrs. Raises MalformedFile or Unsupported if they do not tell how
-    to read it.
-    """
+    """Return the array at `path` from .zarray and .zattrs. Raises MalformedFile or Unsupported."""
     grid = decode_regular(metadata.get("shape"), metadata.get("chunks"))
     rank = len(grid.shape)
     if metadata.get("order", "C") not in ("C", "F"):
@@ -75,14 +73,14 @@ def decode_array_v2(path: str, metadata: Mapping[str, Json], attributes: Json) -
     dtype = decode_dtype_v2(metadata.get("dtype"))
     is_json = dtype == OBJECT and codec_ids(metadata) == [_JSON]
     codecs = (encode_serializer(dtype),) if is_json else decode_codecs_v2(metadata, dtype, rank)
-    told = decode_attributes(attributes)
-    fill = decode_fill_v2(metadata.get("fill_value"), dtype, told, is_mask=_DIMENSIONS in told)
+    own = decode_attributes(attributes)
+    fill = decode_fill_v2(metadata.get("fill_value"), dtype, own, is_mask=_DIMENSIONS in own)
     return ArrayMetadata(
         grid=grid,
         data_type=_encode_type(dtype, codecs),
         codecs=codecs,
         fill_value=fill.fill_value,
-        dimension_names=decode_names(told.get(_DIMENSIONS), rank),
+        dimension_names=decode_names(own.get(_DIMENSIONS), rank),
         attributes={name: value for name, value in fill.attributes.items() if name != _DIMENSIONS},
         is_unfilled=metadata.get("fill_value") is None,
         keys=KeyLayout(path, "", _decode_separator(metadata), rank),
@@ -92,10 +90,10 @@ def decode_array_v2(path: str, metadata: Mapping[str, Json], attributes: Json) -
 
 
 def _encode_type(dtype: np.dtype[Any], codecs: tuple[Json, ...]) -> Json:
-    """Return the type as version 3 names it. That of elements of any length, version 2 leaves to the codec."""
+    """Return the data type of version 3. In version 2, the codec implies the type of variable-length elements."""
     if dtype == OBJECT:
         return next(_OBJECT_TYPES[codec["name"]] for codec in codecs if codec["name"] in _OBJECT_TYPES)
-    if dtype.kind == "U":  # h5zarr itself writes none of these
+    if dtype.kind == "U":  # only other tools write these
         return {"name": "fixed_length_utf32", "configuration": {"length_bytes": dtype.itemsize}}
     return encode_dtype(dtype)
 
@@ -108,12 +106,12 @@ def _decode_separator(metadata: Mapping[str, Json]) -> str:
 
 
 def _convert_texts(content: bytes, chunk_shape: tuple[int, ...]) -> bytes:
-    """Return a chunk of the codec `vlen-utf8` with the texts of one of `json2`.
+    """Convert a chunk from the codec `json2` to `vlen-utf8`.
 
-    kerchunk embedded text of any length with the codec `json2` of numcodecs, which version 3 lacks. Such a chunk is a
-    list of the values, the type and the shape. If it is inline, its texts can be written again for `vlen-utf8`.
+    kerchunk inlines variable-length text with the numcodecs codec `json2`, which version 3 lacks. Such a chunk is a
+    list of the values, the type and the shape.
 
-    Raises Unsupported unless there is a text for each element.
+    Raises Unsupported unless every element is text.
     """
     try:
         items = json.loads(content.decode())
@@ -123,17 +121,17 @@ def _convert_texts(content: bytes, chunk_shape: tuple[int, ...]) -> bytes:
         raise Unsupported(f'a chunk is not what the codec "{_JSON}" gives for its shape')
     texts = list(_leaves(items[:-2], chunk_shape or (1,)))
     if not all(isinstance(text, str) for text in texts):
-        raise Unsupported(f'the values in the codec "{_JSON}" are not all text, which Zarr version 3 has no type for')
+        raise Unsupported(f'some values in the codec "{_JSON}" are not text; Zarr version 3 has no type for them')
     array = np.empty(len(texts), object)
     array[:] = texts
     try:
         return encode_texts(array)
     except UnicodeEncodeError:
-        raise Unsupported(f'the text in the codec "{_JSON}" is no Unicode') from None
+        raise Unsupported(f'the text in the codec "{_JSON}" is not valid Unicode') from None
 
 
 def _leaves(items: Json, shape: tuple[int, ...]) -> Iterator[Json]:
-    """Yield what stands in lists inside lists, in order. Raises Unsupported unless they are as long as `shape` says."""
+    """Yield the elements of nested lists, in order. Raises Unsupported unless the lists have this shape."""
     if not isinstance(items, list) or len(items) != shape[0]:
         raise Unsupported(f'a chunk is not what the codec "{_JSON}" gives for its shape')
     if len(shape) == 1:

@@ -1,4 +1,4 @@
-"""Data types of Zarr version 2: which there are, their numpy types, their sizes, and which fill values each permits."""
+"""Data types of Zarr version 2: their names, numpy types, sizes, and valid fill values."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _SIZES = {"b": (1,), "i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8, 16), "
 _NOT_IN_V3 = ("f16", "c32")
 _OBJECT = "|O"
 _DEEPEST = 16
-_ELEMENT_NBYTES = 1 << 24  # a fill value is one element, and is written out
+_ELEMENT_NBYTES = 1 << 24  # metadata contain the fill value, which is one element
 
 
 def find_type_v2(value: Json, depth: int = 0) -> int | str | None:
-    """Return the bytes of an element of a type, or what is wrong with it; None for objects, of any size."""
+    """Return the size of an element of a type, or what is wrong with the type; None for objects, which vary in size."""
     if value == _OBJECT:
         return None
     if isinstance(value, str):
@@ -48,20 +48,20 @@ def find_type_v2(value: Json, depth: int = 0) -> int | str | None:
 def _find_simple(value: str) -> int | str:
     match = _SIMPLE.fullmatch(value)
     if match is None:
-        return f'"{value[:40]}" is no dtype: the order of bytes, a letter and a number of bytes'
+        return f'"{value[:40]}" is not a dtype: expected the byte order, a letter and a number of bytes'
     if match["time"]:
-        return 8 if match["order"] != "|" else "the dtype does not state the order of bytes"
+        return 8 if match["order"] != "|" else "the dtype does not state the byte order"
     kind, size = match["kind"], int(match["size"])
     nbytes = 4 * size if kind == "U" else size
     if kind in _SIZES and size not in _SIZES[kind]:
-        return f'"{value}" is no dtype: there is none of so many bytes'
+        return f'"{value}" is not a dtype: the size is not valid'
     if match["order"] == "|" and kind in "iufcU" and nbytes > 1:
-        return "the dtype does not state the order of bytes"
+        return "the dtype does not state the byte order"
     return nbytes
 
 
 def encode_dtype_v2(dtype: np.dtype[Any]) -> Json:
-    """Return the type as version 2 names it: numpy's short name, or a list of fields and theirs."""
+    """Return the dtype of version 2: numpy's short name, or a list of fields with theirs."""
     if dtype.names is None:
         return dtype.str
     assert dtype.fields is not None
@@ -72,7 +72,7 @@ def encode_dtype_v2(dtype: np.dtype[Any]) -> Json:
 
 
 def decode_dtype_v2(value: Json) -> np.dtype[Any]:
-    """Return the numpy type that version 2 names; `OBJECT` where a codec says what it is.
+    """Return the numpy type of a version 2 dtype; `OBJECT` if the codec implies the type.
 
     Raises Unsupported if Zarr version 3, or its readers, cannot express it.
     """
@@ -80,8 +80,8 @@ def decode_dtype_v2(value: Json) -> np.dtype[Any]:
         return OBJECT
     dtype = _decode_member(value)
     if dtype.names is not None and _has_big_endian(dtype):
-        # zarr 3.1 reads them as if they were little-endian, and says nothing.
-        raise Unsupported("readers of Zarr version 3 do not read records of big-endian numbers right")
+        # zarr 3.1 silently reads them as little-endian.
+        raise Unsupported("readers of Zarr version 3 misread records of big-endian numbers")
     if dtype.itemsize > _ELEMENT_NBYTES:
         raise Unsupported(f"its elements have {dtype.itemsize} bytes each")
     return dtype
@@ -109,9 +109,9 @@ def _decode_member(value: Json) -> np.dtype[Any]:
             case [str(name), str() | list() as member]:
                 members.append((name, _decode_member(member)))
             case [str(name), _, list()]:
-                raise Unsupported(f'field "{name}" is an array, which Zarr version 3 has not')
+                raise Unsupported(f'field "{name}" is an array, which Zarr version 3 does not support')
             case _:
-                raise MalformedFile("a field of the data type is no pair of a name and a type")
+                raise MalformedFile("a field of the data type is not a pair of a name and a type")
     names = [name for name, _ in members]
     if "" in names or len(set(names)) < len(names):
         raise MalformedFile("two fields of the data type have the same name, or one has none")
@@ -119,7 +119,7 @@ def _decode_member(value: Json) -> np.dtype[Any]:
 
 
 def wrong_fill_v2(value: Json, dtype: Json) -> str:
-    """Return what is wrong with a fill value for a type that is right; "" if nothing."""
+    """Return what is wrong with a fill value; "" if nothing. The dtype must be valid."""
     if value is None or dtype == _OBJECT:
         return ""
     if isinstance(dtype, list):
@@ -135,7 +135,7 @@ def wrong_fill_v2(value: Json, dtype: Json) -> str:
         return _wrong_float(value)
     if kind == "c":
         parts = value if isinstance(value, list) and len(value) == 2 else None
-        return "it is no pair of numbers" if parts is None else _wrong_float(parts[0]) or _wrong_float(parts[1])
+        return "it is not a pair of numbers" if parts is None else _wrong_float(parts[0]) or _wrong_float(parts[1])
     if kind in "mM":
         return wrong_moment(value)
     return wrong_text(value)
@@ -148,5 +148,5 @@ def _wrong_float(value: Json) -> str:
 
 def _nbytes(dtype: Json) -> int:
     nbytes = find_type_v2(dtype)
-    assert isinstance(nbytes, int), "the type is right"
+    assert isinstance(nbytes, int), "the dtype is valid"
     return nbytes

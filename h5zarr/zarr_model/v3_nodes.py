@@ -1,4 +1,4 @@
-"""Nodes in the metadata documents of Zarr version 3. Spec: Zarr core 3.1, 'Metadata'."""
+"""Encode and decode the metadata documents of Zarr version 3. Spec: Zarr core 3.1, 'Metadata'."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KNOWN = frozenset(
 
 
 def encode_v3(hierarchy: Hierarchy) -> Mapping[str, EncodedNode]:
-    """Return the nodes of `hierarchy` by path, as Zarr v3 has them. It can hold all of them."""
+    """Return the nodes of `hierarchy` by path, encoded for Zarr v3, which can represent all of them."""
     nodes = {}
     for path, node in hierarchy.nodes.items():
         manifest = node.manifest if isinstance(node, ArrayNode) else None
@@ -30,7 +30,7 @@ def encode_v3(hierarchy: Hierarchy) -> Mapping[str, EncodedNode]:
 
 
 def encode_metadata_v3(node: GroupNode | ArrayNode) -> dict[str, Json]:
-    """Return what stands in the node's zarr.json, but for consolidated metadata."""
+    """Return the node's zarr.json, without consolidated metadata."""
     if isinstance(node, GroupNode):
         return {"zarr_format": 3, "node_type": "group", "attributes": encode_group(node)}
     return {
@@ -48,7 +48,7 @@ def encode_metadata_v3(node: GroupNode | ArrayNode) -> dict[str, Json]:
 
 
 def decode_array_v3(path: str, metadata: Mapping[str, Json]) -> ArrayMetadata:
-    """Return the array at `path`. Raises MalformedFile or Unsupported if the metadata do not tell how to read it."""
+    """Return the array at `path`. Raises MalformedFile or Unsupported."""
     _check_understood(metadata)
     grid = decode_grid(metadata.get("shape"), *decode_named(metadata.get("chunk_grid"), "grid of chunks"))
     rank = len(grid.shape)
@@ -67,18 +67,18 @@ def decode_array_v3(path: str, metadata: Mapping[str, Json]) -> ArrayMetadata:
 
 
 def _check_understood(metadata: Mapping[str, Json]) -> None:
-    """Raise Unsupported for what a reader must understand, and h5zarr does not."""
+    """Raise Unsupported for extensions that a reader must understand, and h5zarr does not."""
     if metadata.get("storage_transformers"):
-        raise Unsupported("it has storage transformers, which h5zarr does not know")
+        raise Unsupported("it has storage transformers, which h5zarr does not support")
     for name, value in metadata.items():
         if name not in _KNOWN and not (isinstance(value, dict) and value.get("must_understand") is False):
-            raise Unsupported(f'its metadata have "{name}", which h5zarr does not know')
+            raise Unsupported(f'its metadata contain "{name}", which h5zarr does not support')
 
 
 def _decode_codecs(value: Json) -> tuple[Json, ...]:
-    """Return the codecs, each of them as an object."""
+    """Return the codecs, each as an object."""
     if not isinstance(value, list) or not value:
-        raise MalformedFile("the codecs are no list of one or more")
+        raise MalformedFile("the codecs are not a list of one or more codecs")
     for codec in value:
         decode_named(codec, "codec")
     return tuple({"name": codec} if isinstance(codec, str) else codec for codec in value)

@@ -1,4 +1,4 @@
-"""Text of any length as the bytes of Zarr's `vlen-utf8` codec: a count, then the length and the UTF-8 of each."""
+"""The format of Zarr's `vlen-utf8` codec: a count, then the length and the UTF-8 bytes of each text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from h5zarr.errors import MalformedFile
 
 
 def encode_texts(texts: npt.NDArray[Any]) -> bytes:
-    """Return the chunk that holds `texts`, in row-major order."""
+    """Return a chunk with `texts`, in row-major order."""
     parts = [struct.pack("<I", texts.size)]
     for one in texts.reshape(-1).tolist():
         content = one.encode()
@@ -21,7 +21,7 @@ def encode_texts(texts: npt.NDArray[Any]) -> bytes:
 
 
 def decode_texts(content: bytes, count: int) -> npt.NDArray[Any]:
-    """Return the `count` texts of a chunk. Raises MalformedFile if the bytes hold anything else."""
+    """Return the `count` texts of a chunk. Raises MalformedFile if the bytes are anything else."""
     try:
         (found,) = struct.unpack_from("<I", content)
         if found != count:
@@ -34,7 +34,7 @@ def decode_texts(content: bytes, count: int) -> npt.NDArray[Any]:
             (nbytes,) = struct.unpack_from("<I", content, at)
             at += 4 + nbytes
             if at > len(content):
-                raise MalformedFile("a chunk of text ends in the middle of one")
+                raise MalformedFile("a chunk of text ends in the middle of a text")
             texts[number] = content[at - nbytes : at].decode()
     except (struct.error, UnicodeDecodeError) as error:
         raise MalformedFile(f"a chunk of text cannot be read: {error}") from error

@@ -148,7 +148,7 @@ def test_unknown_settings_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize("configuration", [{}, {"filter": "rot13"}, {"filter": 32004}, {"filter": ["lz4"]}])
 def test_an_unknown_filter_is_refused(configuration: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"codec h5zarr.filter knows no filter .* install the package"):
+    with pytest.raises(ValueError, match=r"codec h5zarr.filter does not know filter .* install the package"):
         get_codec_class(CODEC).from_dict({"name": CODEC, "configuration": configuration})
 
 

@@ -70,7 +70,7 @@ def test_past_the_total_what_can_only_be_inlined_is_a_problem() -> None:
     (problem,) = hierarchy.problems
     assert problem.path == "/x"
     assert problem.kind == "unrepresentable"
-    assert "takes 101 bytes where 100 may still be inlined" in problem.message
+    assert "takes 101 bytes, but only 100 may still be inlined" in problem.message
     assert "max_inline_bytes=" in problem.remedy
     assert "/x" not in hierarchy.nodes
     assert "/t" in hierarchy.nodes

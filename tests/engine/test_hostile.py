@@ -215,7 +215,7 @@ def test_a_pair_of_names_is_needed_for_a_complex_number(refs: dict[str, Any], tm
     ids=str,
 )
 def test_a_fill_value_of_another_type_is_an_error(data_type: Any, fill_value: Any, tmp_path: Path) -> None:
-    with pytest.raises(H5ZarrError, match=r"/a: the fill value is none of"):
+    with pytest.raises(H5ZarrError, match=r"/a: the fill value does not fit the type"):
         open_references(tmp_path, one_array(data_type, fill_value))
 
 

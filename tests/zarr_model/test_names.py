@@ -16,4 +16,4 @@ def test_chains_and_several_protocols_are_problems() -> None:
 def test_names_that_version_3_reserves_are_warned_of() -> None:
     (warning,) = check_reserved(["/", "/a", "/_b", "/a__b", "/obs/__categories", "/obs/__categories/x"])
     assert warning.path == "/obs/__categories"
-    assert "reserved" in warning.message
+    assert "reserves" in warning.message

@@ -53,7 +53,7 @@ def test_declaring_twice_is_declaring_once(raw_file: RawFile) -> None:
     [
         ({"data_type": {"name": "raw_bytes", "configuration": {"length_bytes": 8}}}, "data type raw_bytes"),
         ({"dimension_names": ("",)}, "not every dimension has a name"),
-        ({"attributes": {"a/b": 1}}, 'attribute "a/b" has a slash'),
+        ({"attributes": {"a/b": 1}}, 'attribute "a/b" contains a slash'),
         ({"attributes": {"a": [1, "x"]}}, "several types"),
     ],
 )

@@ -12,7 +12,7 @@ from h5zarr.commands.validate.zarr3_nodes import check_consolidated_equal
 from h5zarr.errors import SURPRISES, H5ZarrError
 from h5zarr.zarr_model.nz.declare import NOT_VERSION_3, NZ_RULES
 from h5zarr.zarr_model.nz.nodes import NzNode, NzNodes, Values, decode_line
-from h5zarr.zarr_model.nz.rule import Against, Verdict
+from h5zarr.zarr_model.nz.rule import Verdict, Violation
 from h5zarr.zarr_model.v2_nodes import decode_array_v2
 
 _V2_NAMES = "_ARRAY_DIMENSIONS"
@@ -51,7 +51,7 @@ def _values_of(node: RawNode) -> Values:
 def _adapted(check: Callable[[NzNodes], Iterator[Verdict]]) -> Check:
     def check_references(raw: RawReferences) -> Iterator[Result]:
         for one in check(_nodes_of(raw)):
-            if isinstance(one, Against):
+            if isinstance(one, Violation):
                 yield Found(one.path, one.what, one.remedy)
             else:
                 yield Unchecked(one.path, one.why)

@@ -10,7 +10,7 @@ import numpy as np
 from h5zarr.zarr_model.hierarchy import Json
 from h5zarr.zarr_model.missing import FILL_VALUE
 from h5zarr.zarr_model.nz.nodes import NzNode, NzNodes
-from h5zarr.zarr_model.nz.rule import Against, NzRule, Untold, Verdict
+from h5zarr.zarr_model.nz.rule import NzRule, Unchecked, Verdict, Violation
 
 CORE_TYPES = frozenset(
     {
@@ -24,7 +24,7 @@ _FIXED_TEXT = ("null_terminated_bytes", "fixed_length_utf32")
 def _check_names_of_dimensions(nodes: NzNodes) -> Iterator[Verdict]:
     for path, node in nodes.items():
         if node.is_array and node.shape is not None and len(node.shape) and not _has_names(node):
-            yield Against(path, "not every dimension has a name", "Name the dimensions.")
+            yield Violation(path, "not every dimension has a name", "Name the dimensions.")
 
 
 def _has_names(node: NzNode) -> bool:
@@ -37,7 +37,7 @@ def _has_names(node: NzNode) -> bool:
 def _check_scalars(nodes: NzNodes) -> Iterator[Verdict]:
     for path, node in nodes.items():
         if node.is_array and node.shape is not None and not len(node.shape) and not _has_names(node):
-            yield Against(path, "the scalar has no empty list of dimension names", 'Write "dimension_names": [].')
+            yield Violation(path, "the scalar has no empty list of dimension names", 'Write "dimension_names": [].')
 
 
 def _check_shared(nodes: NzNodes) -> Iterator[Verdict]:
@@ -49,7 +49,7 @@ def _check_shared(nodes: NzNodes) -> Iterator[Verdict]:
             first, where = lengths.setdefault((node.group, name), (length, path))
             if length != first:
                 what = f'dimension "{name}" has length {length} here and {first} in {where}'
-                yield Against(path, what, "Give one of the two dimensions another name.")
+                yield Violation(path, what, "Give one of the two dimensions another name.")
 
 
 def _check_coordinates(nodes: NzNodes) -> Iterator[Verdict]:
@@ -60,27 +60,27 @@ def _check_coordinates(nodes: NzNodes) -> Iterator[Verdict]:
             continue
         values = node.values()
         if isinstance(values, str):
-            yield Untold(path, values)
+            yield Unchecked(path, values)
         elif not ((values[1:] > values[:-1]).all() or (values[1:] < values[:-1]).all()):
-            what = "its values are not strictly monotonic: it has the name of its dimension, and is no coordinate of it"
-            yield Against(path, what, "Give the array another name, or order its values.")
+            what = "it has the name of its dimension, but is not a coordinate: its values are not strictly monotonic"
+            yield Violation(path, what, "Give the array another name, or order its values.")
 
 
 def _check_fixed_text(nodes: NzNodes) -> Iterator[Verdict]:
     for path, name in _named_types(nodes):
         if name in _FIXED_TEXT:
-            yield Against(path, f"text is in the data type {name}, and not in string", "Do without NZ, or convert it.")
+            yield Violation(path, f"text has the data type {name} instead of string", "Convert it, or do not use NZ.")
 
 
 def _check_type_names(nodes: NzNodes) -> Iterator[Verdict]:
     for path, name in _named_types(nodes):
         if name not in _FIXED_TEXT:
-            what = f"the data type {name} is none that is named by a word"
-            yield Against(path, what, "Leave the array out, or do without NZ.")
+            what = f"the data type {name} is not a plain name"
+            yield Violation(path, what, "Leave the array out, or do not use NZ.")
 
 
 def _named_types(nodes: NzNodes) -> Iterator[tuple[str, str]]:
-    """Yield the path and the name of the type of each array whose type is more than a word."""
+    """Yield the path and the type's name of each array whose data type is an object, not a plain name."""
     for path, node in nodes.items():
         if isinstance(node.data_type, dict) and isinstance(node.data_type.get("name"), str):
             yield path, node.data_type["name"]
@@ -89,8 +89,8 @@ def _named_types(nodes: NzNodes) -> Iterator[tuple[str, str]]:
 def _check_core_types(nodes: NzNodes) -> Iterator[Verdict]:
     for path, node in nodes.items():
         if isinstance(node.data_type, str) and node.data_type not in CORE_TYPES | {"string"}:
-            what = f"not every reader of NZ has to know the data type {node.data_type[:60]}"
-            yield Against(path, what, "Leave the array out, or do without NZ.")
+            what = f"readers of NZ need not support the data type {node.data_type[:60]}"
+            yield Violation(path, what, "Leave the array out, or do not use NZ.")
 
 
 def _check_missing(nodes: NzNodes) -> Iterator[Verdict]:
@@ -98,29 +98,30 @@ def _check_missing(nodes: NzNodes) -> Iterator[Verdict]:
         if not node.is_array or FILL_VALUE not in node.attributes:
             continue
         if wrong := _wrong_missing(node.attributes[FILL_VALUE], node.data_type):
-            yield Against(path, f"{FILL_VALUE} is no value of the array's data type: {wrong}", "Write one that is.")
+            yield Violation(path, f"{FILL_VALUE} is not a value of the array's data type: {wrong}", "Correct it.")
 
 
 def _wrong_missing(value: Json, data_type: Json) -> str:
-    """Return why a value is none of a type, in any of the forms that are in use; "" if it is one, or nobody can tell.
+    """Return why a value does not fit a type; "" if it fits, or if that cannot be decided.
 
-    The convention's own example has a plain number for floats, the `_FillValue` attribute extension base64.
+    Both forms of floats in use are accepted: a plain number, as in the convention's example, and base64, as in the
+    `_FillValue` attribute extension.
     """
     if data_type == "bool":
         return "" if isinstance(value, bool) else "it is neither true nor false"
     if data_type == "string":
-        return "" if isinstance(value, str) else "it is no text"
+        return "" if isinstance(value, str) else "it is not text"
     if not isinstance(data_type, str) or data_type not in CORE_TYPES | {"float16"}:
         return ""
     kind = np.dtype(data_type).kind
     if kind in "iu":
         limits = np.iinfo(data_type)
         is_right = type(value) is int and int(limits.min) <= value <= int(limits.max)
-        return "" if is_right else f"it is no integer from {limits.min} to {limits.max}"
+        return "" if is_right else f"it is not an integer from {limits.min} to {limits.max}"
     if kind == "c":
         is_right = isinstance(value, list) and len(value) == 2 and all(map(_is_float, value))
-        return "" if is_right else "it is no pair of numbers"
-    return "" if _is_float(value) else "it is no number, nor base64 of one"
+        return "" if is_right else "it is not a pair of numbers"
+    return "" if _is_float(value) else "it is neither a number nor base64 of one"
 
 
 def _is_float(value: Json) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from h5zarr.zarr_model.hierarchy import Json
 from h5zarr.zarr_model.nz.nodes import NzNodes
-from h5zarr.zarr_model.nz.rule import Against, NzRule, Verdict
+from h5zarr.zarr_model.nz.rule import NzRule, Verdict, Violation
 
 NZ = "NZ-1.0"
 DECLARATION = {
@@ -21,36 +21,36 @@ DECLARATION = {
 def _check_declaration(nodes: NzNodes) -> Iterator[Verdict]:
     if NZ not in _declared(nodes):
         what = f"the root group does not declare {NZ}"
-        yield Against("/", what, f'Set its attribute "conventions" to "{NZ}", followed by any others.')
+        yield Violation("/", what, f'Set its attribute "conventions" to "{NZ}", followed by any others.')
 
 
 def _declared(nodes: NzNodes) -> list[str]:
     """Return the conventions that the root declares, in capitals."""
     attributes = nodes["/"].attributes if "/" in nodes else {}
-    told = attributes.get("conventions", attributes.get("Conventions"))
-    return told.upper().split() if isinstance(told, str) else []
+    stated = attributes.get("conventions", attributes.get("Conventions"))
+    return stated.upper().split() if isinstance(stated, str) else []
 
 
 def _check_order(nodes: NzNodes) -> Iterator[Verdict]:
     declared = _declared(nodes)
     if NZ in declared[1:]:
-        yield Against("/", f"{NZ} is the most general convention, but does not come first", "Put it first.")
+        yield Violation("/", f"{NZ} is the most general convention, but does not come first", "Put it first.")
 
 
 def _check_registration(nodes: NzNodes) -> Iterator[Verdict]:
     if "/" in nodes and not is_declared(nodes["/"].attributes):
         what = "zarr_conventions of the root group lacks the NZ object"
-        yield Against("/", what, "Add the object from the convention, or translate with nz=True.")
+        yield Violation("/", what, "Add the object from the convention, or translate with nz=True.")
 
 
 def is_declared(attributes: Mapping[str, Json]) -> bool:
     """Return whether a node with these attributes declares NZ in `zarr_conventions`."""
-    told = attributes.get("zarr_conventions")
-    return isinstance(told, list) and any(map(_is_declaration, told))
+    stated = attributes.get("zarr_conventions")
+    return isinstance(stated, list) and any(map(_is_declaration, stated))
 
 
 def _is_declaration(entry: Json) -> bool:
-    """Return whether an entry is one that the schema takes: what it has is right, and one thing tells it apart."""
+    """Return whether the schema accepts an entry: its fields are correct, and at least one of them identifies NZ."""
     if not isinstance(entry, dict) or not entry.keys() <= DECLARATION.keys():
         return False
     named = entry.keys() & {"schema_url", "spec_url", "uuid"}
@@ -62,10 +62,10 @@ def _check_schema(nodes: NzNodes) -> Iterator[Verdict]:
     remedy = "To pass the JSON schema, declare NZ on every node, or translate with nz=True."
     for path, node in nodes.items():
         if path != "/" and not is_declared(node.attributes):
-            yield Against(path, "zarr_conventions lacks the NZ object", remedy)
-        told = node.attributes.get("conventions")
-        if not node.is_array and not (isinstance(told, str) and NZ in told):
-            yield Against(path, f"the attribute conventions of the group lacks {NZ}", remedy)
+            yield Violation(path, "zarr_conventions lacks the NZ object", remedy)
+        stated = node.attributes.get("conventions")
+        if not node.is_array and not (isinstance(stated, str) and NZ in stated):
+            yield Violation(path, f"the attribute conventions of the group lacks {NZ}", remedy)
 
 
 _DECLARATION = "Convention Declaration"

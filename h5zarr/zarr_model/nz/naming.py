@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from h5zarr.zarr_model.hierarchy import Json
 from h5zarr.zarr_model.missing import FILL_VALUE
 from h5zarr.zarr_model.nz.nodes import NzNodes
-from h5zarr.zarr_model.nz.rule import Against, NzRule, Verdict
+from h5zarr.zarr_model.nz.rule import NzRule, Verdict, Violation
 
 _EQUAL_NAMES = frozenset({"conventions", "Conventions"})
 _LETTER = re.compile("[A-Za-z]")
-_PLAIN = re.compile("[A-Za-z0-9_.-]*")  # period and hyphen are discouraged, and allowed
+_PLAIN = re.compile("[A-Za-z0-9_.-]*")  # period and hyphen are allowed, but discouraged
 
 
 def _check_homogeneity(nodes: NzNodes) -> Iterator[Verdict]:
     for path, node in nodes.items():
         for name, value in node.attributes.items():
             if _is_mixed(value):
-                yield Against(path, f'attribute "{name}" mixes values of several types', "Split the attribute.")
+                yield Violation(path, f'attribute "{name}" mixes values of several types', "Split the attribute.")
 
 
 def _is_mixed(value: Json) -> bool:
@@ -29,7 +29,7 @@ def _is_mixed(value: Json) -> bool:
 
 
 def _kind(value: Json) -> str:
-    """Return what a value is in the terms of NZ, for which numbers are of one kind."""
+    """Return the type of a value in the terms of NZ, in which all numbers have the same type."""
     kind = type(value)
     return "number" if kind in (int, float) else "list" if kind in (list, tuple) else kind.__name__
 
@@ -37,11 +37,11 @@ def _kind(value: Json) -> str:
 def _check_reserved(nodes: NzNodes) -> Iterator[Verdict]:
     for path, node in nodes.items():
         if not node.is_array and FILL_VALUE in node.attributes:
-            yield Against(path, f"a group has the attribute {FILL_VALUE}, which is for arrays", "Rename it.")
+            yield Violation(path, f"a group has the attribute {FILL_VALUE}, which is for arrays", "Rename it.")
         if node.is_array and "conventions" in node.attributes:
-            yield Against(path, "an array has the attribute conventions, which is for groups", "Rename it.")
+            yield Violation(path, "an array has the attribute conventions, which is for groups", "Rename it.")
         if not node.is_array and not isinstance(node.attributes.get("conventions", ""), str):
-            yield Against(path, "the attribute conventions is no text", "Write the conventions with blanks between.")
+            yield Violation(path, "the attribute conventions is not text", "Write the names, separated by spaces.")
 
 
 def _all_names(nodes: NzNodes) -> Iterator[tuple[str, str, str]]:
@@ -57,20 +57,20 @@ def _all_names(nodes: NzNodes) -> Iterator[tuple[str, str, str]]:
 def _check_slashes(nodes: NzNodes) -> Iterator[Verdict]:
     for path, what, name in _all_names(nodes):
         if "/" in name:
-            yield Against(path, f"{what} has a slash", "Rename the attribute.")
+            yield Violation(path, f"{what} contains a slash", "Rename the attribute.")
 
 
 def _check_letters(nodes: NzNodes) -> Iterator[Verdict]:
     for path, what, name in _all_names(nodes):
         if not _LETTER.match(name):
-            yield Against(path, f"{what} does not begin with a letter", "Rename it, if that can be done.")
+            yield Violation(path, f"{what} does not begin with a letter", "Rename it, if possible.")
 
 
 def _check_characters(nodes: NzNodes) -> Iterator[Verdict]:
     for path, what, name in _all_names(nodes):
         if "/" not in name and not _PLAIN.fullmatch(name):
-            what = f"{what} has more than letters, digits and underscores"
-            yield Against(path, what, "Rename it, if that can be done.")
+            what = f"{what} contains other characters than letters, digits and underscores"
+            yield Violation(path, what, "Rename it, if possible.")
 
 
 def _check_case(nodes: NzNodes) -> Iterator[Verdict]:
@@ -85,7 +85,7 @@ def _check_case(nodes: NzNodes) -> Iterator[Verdict]:
             other = first.setdefault(name.casefold(), name)
             if other != name:
                 message = f'the names of {what}"{other}" and "{name}" in it differ only by case'
-                yield Against(path, message, "Rename one of them.")
+                yield Violation(path, message, "Rename one of them.")
 
 
 _NAMING = "Naming Rules"

@@ -1,4 +1,4 @@
-"""Nodes in the terms of NZ-1.0, made from a hierarchy or from a reference file."""
+"""The nodes that rules of NZ-1.0 check, made from a hierarchy or from a reference file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
 
 _MOST_NBYTES = 1 << 26
 Values: TypeAlias = npt.NDArray[Any] | str
-"""The values of an array, or why they cannot be told."""
+"""The values of an array, or why they are not available."""
 
 
 def _no_values() -> Values:
@@ -27,7 +27,7 @@ def _no_values() -> Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NzNode:
-    """A group or an array. `shape`, names and type are an array's, and None where metadata do not have them."""
+    """A group or an array. Only arrays have a shape, names and a type; None if the metadata lack them."""
 
     path: str
     is_array: bool
@@ -80,9 +80,9 @@ def decode_line(
     codecs: Sequence[Json],
     inline: Mapping[tuple[int, ...], bytes],
 ) -> Values:
-    """Return the values of an array of one dimension, all chunks of which are inline; else why they cannot be told.
+    """Return the values of a one-dimensional array if all chunks are inlined, else why they are not available.
 
-    Dates and times are given as integers.
+    Dates and times are returned as integers.
     """
     if not isinstance(grid, RegularGrid):
         return "its chunks have different lengths"
@@ -92,7 +92,7 @@ def decode_line(
     try:
         dtype = decode_data_type(data_type, byte_order(codecs))
         if dtype.kind not in "iufmM":
-            return "its values are no numbers"
+            return "its values are not numbers"
         if dtype.itemsize * length > _MOST_NBYTES:
             return f"its chunks have more than {_MOST_NBYTES} bytes"
         chunks = [*_decode_chunks(dtype, length, codecs, [inline[(number,)] for number in range(count)])]
@@ -110,7 +110,7 @@ def _decode_chunks(
 
     first, *others = codecs
     if first["name"] != "bytes":
-        raise ValueError(f"codec {first['name']} is not undone here")
+        raise ValueError(f"codec {first['name']} is not supported here")
     filters = [find_filter(codec) for codec in others]
     for content in contents:
         plain = undo_filters(content, filters, 0, dtype.itemsize * length)

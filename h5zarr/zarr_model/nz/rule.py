@@ -1,4 +1,4 @@
-"""What a rule of NZ-1.0 is, and what comes of one."""
+"""The type of a rule of NZ-1.0, and of its verdicts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from h5zarr.zarr_model.nz.nodes import NzNodes
 
 
 @dataclass(frozen=True, slots=True)
-class Against:
-    """Something that is against a rule: where, what, and what to do."""
+class Violation:
+    """A violation of a rule: where, what, and what to do."""
 
     path: str
     what: str
@@ -19,19 +19,19 @@ class Against:
 
 
 @dataclass(frozen=True, slots=True)
-class Untold:
-    """Something that cannot be told from what there is: where, and why."""
+class Unchecked:
+    """A rule that could not be checked: where, and why."""
 
     path: str
     why: str
 
 
-Verdict: TypeAlias = Against | Untold
+Verdict: TypeAlias = Violation | Unchecked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NzRule:
-    """One rule: MUST, or SHOULD."""
+    """One rule: MUST or SHOULD."""
 
     name: str
     is_must: bool

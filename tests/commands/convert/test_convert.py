@@ -385,7 +385,7 @@ def test_a_fill_value_for_nothing_is_an_error(tmp_path: Path, given: dict[str, A
 
 @pytest.mark.parametrize("value", ["x", [1], 1e300, None])
 def test_a_fill_value_of_another_type_is_an_error(tmp_path: Path, value: Any) -> None:
-    with pytest.raises(MalformedFile, match="/g/v: the fill value is none of float32"):
+    with pytest.raises(MalformedFile, match="/g/v: the fill value does not fit the type float32"):
         converted(sparse(None), tmp_path, fill_value={"v": value})
 
 

@@ -305,8 +305,8 @@ def test_unwritten_chunks_that_cannot_be_written_out_leave_the_array_out_with_a_
 @pytest.mark.parametrize(
     ("data_type", "codecs", "what"),
     [
-        ("bfloat16", (LITTLE,), "no type for bfloat16"),
-        (named_codec("struct", fields=[]), (LITTLE,), "no type for struct"),
+        ("bfloat16", (LITTLE,), "does not read the data type bfloat16"),
+        (named_codec("struct", fields=[]), (LITTLE,), "does not read the data type struct"),
         ("int64", (LITTLE, named_codec("sharding_indexed")), "codec sharding_indexed"),
     ],
 )

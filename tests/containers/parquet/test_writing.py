@@ -217,7 +217,7 @@ def test_names_that_readers_take_for_metadata_are_left_out_and_named(tmp_path: P
     hierarchy = make_hierarchy(file, {"/g": GroupNode(attributes={}), "/g/.zone": make_array(file, np.zeros(3))})
     fitted = fit(hierarchy, container=ParquetContainer())
     (problem,) = fitted.hierarchy.problems
-    assert str(problem).startswith("/g/.zone: readers of Parquet take names")
+    assert str(problem).startswith("/g/.zone: readers of Parquet treat names")
     assert list(fitted.nodes) == list(fitted.hierarchy.nodes) == ["/", "/g"]
 
 
