@@ -1,8 +1,8 @@
-"""Filter 32008, bitshuffle: first bits of all elements, then second bits, …, compressed or not.
+"""Filter 32008, bitshuffle: the first bits of all elements, then the second bits, …, optionally compressed.
 
-Client data: major and minor version, size of an element, elements of a block (0 for the default), compressor, level.
-The compressed form has the framing of `lz4`, but each block is bit-shuffled. Up to seven elements at the end, which do
-not fill a byte of bits, are stored unchanged. Source: bshuf_h5filter.c and bitshuffle_core.c of bitshuffle.
+Client data: major and minor version, element size, elements per block (0 for the default), compressor, level. The
+compressed form has the framing of `lz4`, but each block is bit-shuffled. Up to seven elements at the end, which do not
+fill a byte of bits, are stored unchanged. Source: bshuf_h5filter.c and bitshuffle_core.c of bitshuffle.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Settings:
 
 
 def decode(content: bytes, values: Values, nbytes: int) -> bytes:
-    """Return the elements one after the other."""
+    """Return the elements in their original order."""
     settings = settings_of(Settings, values)
     if settings.compressor == "none":
         return _each_block(content, settings, settings.block_nbytes(), elements_from_bits)
@@ -92,14 +92,14 @@ def encode(content: bytes, values: Values) -> bytes:
 
 
 def _blocks(nbytes: int, element_nbytes: int, block_nbytes: int) -> tuple[list[tuple[int, int]], int]:
-    """Return start and size of each block (the last may be shorter), and where the unshuffled elements begin."""
+    """Return the start and size of each block (the last may be shorter), and the start of the unshuffled elements."""
     count = nbytes // element_nbytes
     end = (count - count % 8) * element_nbytes
     return [(start, min(block_nbytes, end - start)) for start in range(0, end, block_nbytes)], end
 
 
 def _decompressed(content: bytes, settings: Settings, nbytes: int) -> tuple[bytes, int]:
-    """Return the shuffled blocks and their size, which the content states."""
+    """Return the shuffled blocks and the block size, which is in the content."""
     if len(content) < HEADER.size:
         raise MalformedFile(f"bitshuffle content of {len(content)} bytes is shorter than its header")
     given, block_nbytes = HEADER.unpack_from(content)

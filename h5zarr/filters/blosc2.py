@@ -22,7 +22,7 @@ from h5zarr.filters.toolkit import Values, check, check_choice, check_room, desc
 _FILTER_VERSION = 1
 _FRAME_MAGIC = b"\x9e\xa8b2frame\x00"
 _FRAME_NBYTES_AT = 16
-_CHUNK_SIZES = struct.Struct("<4x3I")  # of a chunk before compression, of a block, of a chunk as it is stored
+_CHUNK_SIZES = struct.Struct("<4x3I")  # sizes of the uncompressed chunk, of a block, and of the stored chunk
 _GREATEST_RANK = 8
 _ARRAY_NAMES = ("b2nd", "caterva")  # the second is an older name
 _DEFAULTS = (5, 1, 0)  # level, shuffle, compressor
@@ -77,7 +77,7 @@ def decode(content: bytes, values: Values, nbytes: int) -> bytes:
         return _decompressed(blosc2, content, nbytes)
     except MalformedFile:
         raise
-    except Exception as error:  # damaged metadata make the library raise all kinds of errors
+    except Exception as error:  # the library may raise anything for damaged metadata
         raise MalformedFile(f"blosc2 frame does not decompress: {error}") from error
 
 

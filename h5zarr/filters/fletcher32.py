@@ -1,6 +1,6 @@
 """Filter 3, fletcher32: four bytes of checksum after the content. No client data. Source: H5Zfletcher32.c.
 
-The checksum is verified, at whatever place of a pipeline the filter stands.
+The checksum is verified wherever the filter is in the pipeline.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Filter 32004, lz4: LZ4 blocks in HDF5's own framing, which no library reads. Client data: the block size.
 
-Content: bytes before compression (8, big-endian), bytes of a block (4, big-endian), then for each block its
-compressed size (4, big-endian) and an LZ4 block; a block that does not get
-smaller is stored uncompressed. Source: H5Zlz4.c.
+Content: the uncompressed size (8 bytes, big-endian), the block size (4 bytes, big-endian), then for each block its
+compressed size (4 bytes, big-endian) and an LZ4 block. A block that does not get smaller is stored uncompressed.
+Source: H5Zlz4.c.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Decoding puts zeros into the bits that were not stored, and into the gaps of compounds.
 
-Client data: the number of values, whether there is nothing to do, the count of elements, and the layout of an element.
+Client data: the number of values, whether content is unchanged, the number of elements, and the layout of an element.
 A layout is one of: number (1, bytes, byte order, precision, bit offset), array (2, bytes, layout of the base), compound
 (3, bytes, count of members, and for each its position and layout), and other types, which are stored whole (4, bytes).
 """
@@ -35,7 +35,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The count of elements, and which of their bits are stored; None if the filter leaves content unchanged."""
+    """The number of elements, and which of their bits are stored; None if the filter leaves content unchanged."""
 
     count: int
     layout: Layout | None

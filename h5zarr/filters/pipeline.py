@@ -1,4 +1,4 @@
-"""Filter pipelines: all filters of a chunk undone or applied, and chunks assembled to an array."""
+"""Filter pipelines: undo or apply all filters of a chunk, and assemble chunks to an array."""
 
 from __future__ import annotations
 

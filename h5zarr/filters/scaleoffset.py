@@ -1,9 +1,9 @@
 """Filter 6, scaleoffset: the smallest value, and the differences from it in as few bits as possible.
 
 Content: bits per element (4 bytes, little-endian), size of the minimum (1 byte), the minimum (16 bytes, little-endian),
-then the packed differences; the values themselves, if the differences need all bits of the type. The greatest
-difference that fits into the bits stands for the fill value, if there is one. Floats are first multiplied by a power of
-ten and rounded, which loses further digits. Source: H5Zscaleoffset.c.
+then the packed differences. If the differences need all bits of the type, the values themselves are stored instead. The
+largest difference that fits into the bits means the fill value, if there is one. Floats are first multiplied by a power
+of ten and rounded, which loses further digits. Source: H5Zscaleoffset.c.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Settings:
         check_choice(self.byte_order, "byte_order", BYTE_ORDERS)
         check(self.count, "count", 0, 2**32 - 1)
         if self.element_nbytes not in ((1, 2, 4, 8) if self.kind == "integer" else (4, 8)):
-            raise ValueError(f"element_nbytes cannot be {self.element_nbytes!r} where kind is {self.kind}")
+            raise ValueError(f"element_nbytes cannot be {self.element_nbytes!r} if kind is {self.kind}")
         if not isinstance(self.signed, bool):
             raise ValueError(f"signed must be true or false, not {self.signed!r}")
         bounds = (0, self.nbits) if self.kind == "integer" else (-400, 400)

@@ -1,4 +1,4 @@
-"""Filter 2, shuffle: first bytes of all elements, then second bytes, … Client data: the size of an element.
+"""Filter 2, shuffle: the first bytes of all elements, then the second bytes, … Client data: the element size.
 
 As in libhdf5 (H5Zshuffle.c), bytes after the last whole element stay at the end, unchanged. The shuffle of numcodecs
 refuses such content, which occurs if shuffle is not the first filter. Those pipelines get h5zarr's codec.
@@ -35,7 +35,7 @@ class Settings:
 
 
 def decode(content: bytes, values: Values, nbytes: int) -> bytes:
-    """Return the elements one after the other."""
+    """Return the elements in their original order."""
     width, count = _layout(content, values)
     if width <= 1 or count <= 1:
         return content
@@ -73,7 +73,7 @@ def _layout(content: bytes, values: Values) -> tuple[int, int]:
 def to_codec(values: Values, nbytes: int | None) -> Codec | None:
     """Return the codec; None if shuffling changes nothing.
 
-    Use the client data, not the element size of the dataset: libhdf5 takes the type that the filter was made for.
+    Use the client data, not the element size of the dataset. They can differ, and libhdf5 uses the client data.
     """
     width = first(values, default=1)
     if width <= 1 or (nbytes is not None and nbytes < 2 * width):

@@ -38,7 +38,7 @@ Encode: TypeAlias = Callable[[bytes, Values], bytes]
 class FilterKind:
     """One HDF5 filter: how to undo and apply it, and which Zarr codec does the same.
 
-    `module` is the full name of a module with these functions, of which only `decode` is required:
+    `module` is the full name of a module with these functions. Only `decode` is required:
 
     - `decode(content, values, nbytes)` returns the bytes before the filter. `values` is the client data, `nbytes` the
       size of the unfiltered chunk, which limits what may be allocated (see `toolkit.most`).
@@ -108,7 +108,7 @@ class FilterKind:
         return convert(configuration)
 
     def label(self, values: Values) -> str:
-        """Return the name, with the setting that people ask for in parentheses: `deflate(4)`."""
+        """Return the name, with the most important setting in parentheses: `deflate(4)`."""
         setting = _functions(self.module).label(values)
         return f"{self.name}({setting})" if setting else self.name
 
@@ -144,7 +144,7 @@ def _functions(module: str) -> _Functions:
 
 @dataclass(frozen=True, slots=True)
 class RefusedFilter:
-    """A filter that people meet, and why h5zarr does not decode it."""
+    """A filter that users may meet, and why h5zarr does not decode it."""
 
     number: int
     name: str

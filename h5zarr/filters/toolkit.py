@@ -1,4 +1,4 @@
-"""What filter modules are built from: named settings, size limits, optional packages, array types."""
+"""Tools for filter modules: named settings, size limits, optional packages, array types."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def first(values: Values, *, default: int) -> int:
 
 
 def signed(value: int) -> int:
-    """Return the signed number that an unsigned value of the client data stands for."""
+    """Return the signed number that an unsigned value of the client data represents."""
     return value - (1 << 32) if value >= 1 << 31 else value
 
 

@@ -1,6 +1,6 @@
 """Filter 32013, zfp: one zfp stream. Its header is in the client data. Source: H5Zzfp.c of H5Z-ZFP, zfp.c.
 
-zfp loses precision, unless it is used in its reversible mode. Values come back exactly as from HDF5.
+zfp loses precision, unless it is used in its reversible mode. Decoded values equal those of the HDF5 filter.
 
 Client data: versions, and the words of a zfp header: the magic number (32 bits), type and shape (52 bits), and the
 compression parameters (12 or 64 bits).
