@@ -167,6 +167,13 @@ class MalformedFile(H5ZarrError):
         super().__init__(message if at is None else f"{message} (byte {at:#x})", remedy=remedy)
 
 
+class Truncated(MalformedFile):
+    """The file ends before the end that it states: a download or a copy was interrupted, or is not finished yet."""
+
+    kind = "truncated"
+    remedy = "Copy the file again, or wait until it is complete; compare its size with the original."
+
+
 class Unsupported(H5ZarrError):
     """The file is valid, but h5zarr does not support this part of the format."""
 

@@ -102,8 +102,10 @@ def test_a_broken_file_is_told_with_its_remedy_and_makes_the_exit_code_one(
     said = capfd.readouterr().err
     assert f"{data}/broken.nc: " in said
     assert "not an HDF5 file" in said
-    assert main(["index", str(data), str(out), "--max-attempts", "1"]) == 1
-    assert "1 source given up after 1 attempts" in capfd.readouterr().err
+    assert main(["index", str(data), str(out), "--max-attempts", "1"]) == 0
+    said = capfd.readouterr().err
+    assert "1 source given up: tried again after a change, or with --force\n" in said
+    assert f"  {data}/broken.nc: not an HDF5 file" in said
 
 
 def test_too_many_failures_end_a_run(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -121,10 +123,9 @@ def test_quiet_says_nothing_but_failures(data: Path, out: Path, capfd: pytest.Ca
     captured = capfd.readouterr()
     assert captured.out == ""
     assert len(captured.err.splitlines()) == 2
+    (data / "broken.nc").write_bytes(b"not")
     assert main(["index", str(data), str(out), "--quiet", "--log-format", "json"]) == 1
-    events = [json.loads(line)["event"] for line in capfd.readouterr().err.splitlines()]
-    assert "failed" in events
-    assert "indexed" not in events
+    assert [json.loads(line)["event"] for line in capfd.readouterr().err.splitlines()] == ["failed"]
 
 
 def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
@@ -159,8 +160,14 @@ def test_a_report_and_metrics_say_the_same(data: Path, out: Path, tmp_path: Path
         for name, value in samples.items()
         if name.startswith("h5zarr_index_sources")
     }
-    assert states == {name: told[name] for name in states}
-    assert (states["indexed"], states["failed"], states["listed"]) == (3, 1, 4)
+    assert states == told["states"] == {**dict.fromkeys(states, 0), "indexed": 3, "failed": 1}
+    results = {
+        name.partition('"')[2].rstrip('"}'): value
+        for name, value in samples.items()
+        if name.startswith("h5zarr_index_run_sources")
+    }
+    assert results == {name: told[name] for name in results}
+    assert (results["indexed"], results["failed"], results["new_failures"], results["listed"]) == (3, 1, 1, 4)
     assert samples["h5zarr_index_success"] == 0
     assert samples["h5zarr_index_requests"] == told["requests"] > 0
     assert samples["h5zarr_index_read_bytes"] == told["bytes_read"] > 0
@@ -202,7 +209,7 @@ def test_a_job_that_cannot_run_says_so_in_its_metrics(words: list[str], data: Pa
     after = without_index(parse_metrics(metrics.read_text()))
     assert (after["h5zarr_index_has_run"], after["h5zarr_index_success"]) == (0, 0)
     assert after["h5zarr_index_end_timestamp_seconds"] >= before["h5zarr_index_end_timestamp_seconds"]
-    assert not [name for name in after if "state" in name]  # what was never listed is not counted as none
+    assert not [name for name in after if "_sources" in name]  # what was never listed is not counted as none
     assert not list(tmp_path.glob(".h5zarr-*"))
 
 
@@ -263,16 +270,44 @@ def test_a_report_has_the_exit_code(data: Path, out: Path, tmp_path: Path) -> No
     assert (told["exit_code"], told["ended"], told["message"]) == (1, "finished", None)
 
 
-def test_a_job_that_finds_another_at_work_says_so_in_its_report_and_leaves_the_metrics_to_it(
-    data: Path, out: Path, tmp_path: Path
+def test_a_job_that_finds_another_run_active_is_a_success_and_says_so(
+    data: Path, out: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     report, metrics = tmp_path / "run.json", tmp_path / "run.prom"
+    words = ["index", str(data), str(out), "--report", str(report), "--metrics", str(metrics)]
+    assert main(words) == 0
+    before = parse_metrics(metrics.read_text())
+    assert {value for name, value in before.items() if "skipped" in name} == {0}
+    for more in ([], ["--quiet"], ["--log-format", "json"]):
+        capfd.readouterr()
+        with Lease(Place(out)):
+            assert main([*words, *more]) == 0
+        said = capfd.readouterr().err.splitlines()
+        told = json.loads(report.read_text())
+        assert (told["exit_code"], told["ended"], told["indexed"]) == (0, "another run is active", None)
+        assert set(told["states"].values()) == {None}
+        assert "another run is working there (process " in told["message"]
+        assert "--wait SECONDS" in told["remedy"]
+        after = parse_metrics(metrics.read_text())
+        changed = {name for name in before if before[name] != after[name]}
+        assert (set(after), {name.partition("{")[0] for name in changed}) == (set(before), {"h5zarr_index_skipped"})
+        if not more:
+            assert said == [f"h5zarr: {told['message']}"]
+        elif more == ["--quiet"]:
+            assert said == []
+        else:
+            assert [json.loads(line)["how"] for line in said] == ["another run is active"]
+    assert main(words) == 0
+    assert {value for name, value in parse_metrics(metrics.read_text()).items() if "skipped" in name} == {0}
+
+
+def test_a_first_job_that_finds_another_run_active_writes_only_that_into_the_metrics(
+    data: Path, out: Path, tmp_path: Path
+) -> None:
+    metrics = tmp_path / "run.prom"
     with Lease(Place(out)):
-        assert main(["index", str(data), str(out), "--report", str(report), "--metrics", str(metrics)]) == 2
-    assert not metrics.exists()
-    told = json.loads(report.read_text())
-    assert (told["exit_code"], told["ended"], told["indexed"]) == (2, "could not run", None)
-    assert "another run" in told["message"]
+        assert main(["index", str(data), str(out), "--metrics", str(metrics), "--job", "mine"]) == 0
+    assert parse_metrics(metrics.read_text()) == {'h5zarr_index_skipped{index="mine"}': 1}
 
 
 def test_a_job_that_lost_its_workers_does_not_claim_that_it_did_nothing(
@@ -378,18 +413,18 @@ def test_status_says_what_the_catalog_does(data: Path, out: Path, capfd: pytest.
     assert "no index found" in capfd.readouterr().err
     main(["index", str(data), str(out), "--quiet"])
     assert main(["status", str(out)]) == 0
-    assert "3 indexed, 0 failed" in capfd.readouterr().out
+    assert "3 indexed, 0 indexed with problems, 0 failed" in capfd.readouterr().out
     (data / "broken.nc").write_bytes(b"<html>")
     (data / "links.h5").unlink()
     main(["index", str(data), str(out), "--quiet"])
     capfd.readouterr()
     assert main(["status", str(out)]) == 1
     said = capfd.readouterr().out
-    assert "2 indexed, 1 failed, 0 stale, 1 vanished" in said
+    assert "2 indexed, 0 indexed with problems, 1 failed, 0 stale, 1 vanished" in said
     assert "not an HDF5 file" in said
     assert main(["status", str(out), "--json"]) == 1
     told = json.loads(capfd.readouterr().out)
-    assert told["counts"] == {"indexed": 2, "failed": 1, "stale": 0, "vanished": 1}
+    assert told["counts"] == {"indexed": 2, "indexed_with_problems": 0, "failed": 1, "stale": 0, "vanished": 1}
     assert told["failed"][0]["source"] == str(data / "broken.nc")
     (out / CATALOG).write_bytes(b"no")
     assert main(["status", str(out)]) == 2
@@ -400,7 +435,10 @@ def test_status_says_what_the_catalog_does(data: Path, out: Path, capfd: pytest.
     "words",
     [
         ["{data}"],
-        ["{data}", "{out}", "more"],
+        ["{data}", "{data}/links.h5"],
+        ["{data}/links.h5", "{data}/ocean.nc"],
+        ["{data}/links.h5", "{data}/later", "{out}.nc"],
+        ["{data}/links.h5", "{data}/none*.nc", "{out}"],
         ["--files-from", "{data}/none.txt", "{out}"],
         ["--files-from", "{data}/none.txt", "{data}", "{out}"],
         ["{data}", "{out}", "--workers", "0"],
@@ -411,6 +449,7 @@ def test_status_says_what_the_catalog_does(data: Path, out: Path, capfd: pytest.
         ["{data}", "{out}", "--max-failures", "-1"],
         ["{data}", "{out}", "--wait", "-1"],
         ["{data}", "{out}", "--wait", "nan"],
+        ["{data}", "{out}", "--fail-on", "old"],
         ["{data}", "{out}", "--format", "csv"],
         ["{data}", "{out}", "--name", "{{source}}"],
         ["{data}", "{out}", "--name", "all"],

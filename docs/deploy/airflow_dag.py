@@ -20,7 +20,7 @@ with DAG(
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(minutes=1)},
 ) as dag:
-    # exec passes SIGTERM on to h5zarr. Exit code 1: some files failed, and the next run tries them again.
+    # exec passes SIGTERM on to h5zarr. Exit code 1: files failed for the first time; the next run tries them again.
     index = BashOperator(
         task_id="index",
         bash_command=f"exec {INDEX}",
@@ -28,7 +28,7 @@ with DAG(
         append_env=True,
         execution_timeout=timedelta(hours=6),
     )
-    # Fails if any source is not indexed, and lists them: one alert for people instead of one per run.
+    # Fails as long as any source is failed, stale or vanished, and lists them.
     status = BashOperator(
         task_id="status",
         bash_command="h5zarr status s3://refs/ocean/",

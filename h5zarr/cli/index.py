@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, tell
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, phrase, tell
 from h5zarr.cli.options import (
     FORM,
     OPENING,
@@ -34,12 +34,14 @@ HELP = """\
 Write references for many files, and keep a catalog of them beside the output. Run it again, for example from cron: it
 reads only files that are new or have changed.
 
-If a file cannot be read, the reason is recorded, and the next run tries it again. The other files are indexed.
+If a file cannot be read, is truncated, or contains nothing that can be read, it is recorded as failed with the reason,
+and the next run tries it again. If only parts of a file cannot be translated, it is "indexed with problems".
 """
 EXAMPLES = """\
 examples:
   h5zarr index 's3://bucket/ocean/**/*.nc' s3://refs/ocean/ --anon
   h5zarr index /data/ocean refs/ --format parquet               all HDF5 and netCDF files below a directory
+  h5zarr index a.nc b.nc /data/ocean refs/                      several sources; the output comes last
   h5zarr index --files-from files.txt refs/                     one path or URL per line; - is standard input
   h5zarr index '/data/**/*.nc' refs/ --dry-run                  report what would be done
   h5zarr index '/data/**/*.nc' refs/ --prune                    remove references of files that are gone
@@ -52,15 +54,18 @@ the output:
   SELECT source, reason FROM 'refs/_h5zarr/catalog.parquet' WHERE status = 'failed'
 
 exit codes:
-  0    every listed file has up-to-date references
-  1    some files could not be indexed: see the reasons, and `h5zarr status`
+  0    the run finished without new failures, or another run is active and does the work
+  1    files failed that had not failed before, or not since they last changed (--fail-on any: some files are in a
+       failed state; --fail-on never: not used), or more than --max-failures failed
   2    the job could not run, or the command line is wrong
   143  stopped by SIGTERM (130 by Ctrl-C). Finished work is recorded, and the next run continues
+  `h5zarr status` shows failed files and problems with the reasons, whatever the exit code of the last run was.
 """
+_SEE_HELP = "  h5zarr index --help shows examples."
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _JOB = (
-    *("format", "name", "prune", "force", "dry_run", "max_attempts", "max_failures", "rebuild_catalog", "wait"),
-    *("workers", "at_once", "dask"),
+    *("format", "name", "prune", "force", "dry_run", "strict", "max_attempts", "max_failures", "fail_on"),
+    *("rebuild_catalog", "wait", "workers", "at_once", "dask"),
 )
 
 
@@ -71,17 +76,17 @@ def add_index(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="write references for many files, and keep them up to date",
         description=HELP,
         epilog=EXAMPLES,
-        usage="h5zarr index [OPTION ...] SOURCES OUT\n       h5zarr index [OPTION ...] --files-from FILE OUT",
+        usage="h5zarr index [OPTION ...] SOURCE ... OUT\n       h5zarr index [OPTION ...] --files-from FILE OUT",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "places",
         nargs="+",
-        metavar="SOURCES OUT",
-        help="SOURCES: a quoted pattern, or a directory; OUT: the directory for references and catalog. "
-        "Both can be paths or URLs that fsspec opens",
+        metavar="SOURCE ... OUT",
+        help="SOURCE: a quoted pattern, a directory or a file; OUT: the directory for references and catalog. All can "
+        "be paths or URLs that fsspec opens. Among several sources, a remote directory must end with a slash",
     )
-    parser.add_argument("--files-from", metavar="FILE", help="read paths and URLs from FILE instead of SOURCES")
+    parser.add_argument("--files-from", metavar="FILE", help="read paths and URLs from FILE instead of SOURCE ...")
     _add_job(parser.add_argument_group("the job"))
     _add_work(parser.add_argument_group("parallel work"))
     add_selection(parser.add_argument_group("what to translate"))
@@ -112,6 +117,9 @@ def _add_job(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--prune", action="store_true", help="remove the references of sources that have vanished")
     group.add_argument("--force", action="store_true", help="index everything again")
     group.add_argument(
+        "--strict", action="store_true", help="count a file with problems as failed, and write no references for it"
+    )
+    group.add_argument(
         "--max-attempts",
         type=positive,
         default=5,
@@ -120,6 +128,13 @@ def _add_job(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--max-failures", type=_count, metavar="N", help="stop the run when more than N files have failed"
+    )
+    group.add_argument(
+        "--fail-on",
+        choices=("new", "any", "never"),
+        default="new",
+        help="exit with 1 if files failed for the first time since they changed (new, the default), if any file is in "
+        "a failed state, given up or not (any), or never",
     )
     group.add_argument("--rebuild-catalog", action="store_true", help="rebuild a lost catalog from the outputs")
     group.add_argument(
@@ -137,45 +152,59 @@ def _add_work(group: argparse._ArgumentGroup) -> None:
 
 def _add_reporting(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--log-format", choices=("text", "json"), default="text", help="json: one object per line")
-    add_reporting(group, "print only failures")
+    add_reporting(group, "print only new failures; with --fail-on any, all failures")
     group.add_argument("--metrics", metavar="FILE", help="write metrics for Prometheus' textfile collector")
     group.add_argument("--job", metavar="NAME", help="value of the label `index` in the metrics (default: OUT)")
 
 
 def index(arguments: argparse.Namespace) -> int:
-    """Run the job, and say what happened."""
-    from h5zarr.cli.index_log import log_could_not_run
-    from h5zarr.commands.index.index_report import IndexReport
+    """Run the job, report what happened, and return the exit code."""
+    from h5zarr.cli.index_log import log_without_run
+    from h5zarr.commands.index.index_report import ANOTHER_RUN, COULD_NOT_RUN, IndexReport
     from h5zarr.commands.index.lease import LeaseHeld
     from h5zarr.commands.index.naming import check_template
     from h5zarr.errors import H5ZarrError
 
-    # Without a report: the FILE of --report may be the missing argument, that is, a source.
-    if len(arguments.places) != (2 if arguments.files_from is None else 1):
-        tell(["h5zarr: give SOURCES and OUT, or --files-from FILE and OUT", "  h5zarr index --help shows examples."])
+    if not _take_places(arguments):
         return NOTHING
-    *patterns, arguments.out = arguments.places
-    arguments.sources = patterns[0] if patterns else None
-    report = IndexReport()
+    report, as_json = IndexReport(), arguments.log_format == "json"
     try:
         check_template(arguments.name)
         with _stopping() as stop:
             report = _run(arguments, stop)
+    except LeaseHeld as error:
+        message, remedy = _explain(arguments, error)
+        if not arguments.quiet:
+            log_without_run(message, "", ANOTHER_RUN, as_json=as_json)
+        _note_skipped(arguments)
+        return _write_report(arguments, report.could_not_run(message, remedy, ANOTHER_RUN), DONE)
     except (H5ZarrError, ImportError) as error:
         message, remedy = _explain(arguments, error)
-        log_could_not_run(message, remedy, as_json=arguments.log_format == "json")
+        log_without_run(message, remedy, COULD_NOT_RUN, as_json=as_json)
         report.could_not_run(message, remedy)
-        if not isinstance(error, LeaseHeld):  # the run that holds the lease writes the metrics
-            _write_metrics(arguments, report)
+        _write_metrics(arguments, report.to_metrics(_label(arguments)))
         return _write_report(arguments, report, NOTHING)
-    _write_metrics(arguments, report)
+    _write_metrics(arguments, report.to_metrics(_label(arguments)))
     if stop.number:
         return _write_report(arguments, report, 128 + stop.number)
-    return _write_report(arguments, report, DONE if report.is_good else DONE_WITH_PROBLEMS)
+    return _write_report(arguments, report, DONE_WITH_PROBLEMS if report.is_failure else DONE)
+
+
+def _take_places(arguments: argparse.Namespace) -> bool:
+    """Split the places into sources and OUT. Without a report if that fails: its FILE may be a forgotten source."""
+    *arguments.sources, arguments.out = arguments.places
+    if bool(arguments.sources) is (arguments.files_from is None):
+        return True
+    if arguments.sources:
+        tell(["h5zarr: give either sources or --files-from FILE, and then OUT", _SEE_HELP])
+    else:
+        tell(["h5zarr: give at least one source, and then OUT, the directory for the references", _SEE_HELP])
+    return False
 
 
 def _explain(arguments: argparse.Namespace, error: Exception) -> tuple[str, str]:
     """Return why the job could not run and what to do, without secrets in URLs."""
+    from h5zarr.commands.index.lease import LEASE
     from h5zarr.commands.index.naming import UnclearTemplate
     from h5zarr.errors import H5ZarrError, SourceError
     from h5zarr.io.location import Location
@@ -185,9 +214,13 @@ def _explain(arguments: argparse.Namespace, error: Exception) -> tuple[str, str]
     if isinstance(error, UnclearTemplate):
         return f"--name: {error}", ""
     assert isinstance(error, H5ZarrError)
-    is_source = isinstance(error, SourceError)
-    shown = str(Location.parse((arguments.sources or arguments.files_from) if is_source else arguments.out))
-    return f"{shown}: {str(error).removeprefix(f'{shown}:').strip()}", error.remedy
+    is_about_out = str(error).startswith(str(Location.parse(arguments.out.rstrip("/"))))
+    is_source = isinstance(error, SourceError) and not is_about_out
+    message = str(error).replace(f"/{LEASE}:", ":", 1)  # nobody asked for that file
+    if is_about_out or (is_source and len(arguments.sources) > 1):
+        return phrase(message), phrase(error.remedy)  # which names the place that it is about
+    shown = str(Location.parse((arguments.sources or [arguments.files_from])[0] if is_source else arguments.out))
+    return f"{shown}: {phrase(message.removeprefix(f'{shown}:').strip())}", phrase(error.remedy)
 
 
 def _write_report(arguments: argparse.Namespace, report: IndexReport, exit_code: int) -> int:
@@ -196,13 +229,36 @@ def _write_report(arguments: argparse.Namespace, report: IndexReport, exit_code:
     return exit_code
 
 
-def _write_metrics(arguments: argparse.Namespace, report: IndexReport) -> None:
-    """Write metrics, if the user wants them, with a label that is unique on this machine."""
+def _label(arguments: argparse.Namespace) -> str:
+    """Return the label `index` of the metrics: unique on this machine, and without secrets."""
     from h5zarr.io.location import Location
 
+    if arguments.job:
+        return str(arguments.job)
     out = Location.parse(arguments.out)
-    place = str(Location.parse(arguments.out.rstrip("/"))) if out.path is None else out.absolute()
-    write_text(arguments.metrics, report.to_metrics(arguments.job or place))
+    return str(Location.parse(arguments.out.rstrip("/"))) if out.path is None else out.absolute()
+
+
+def _write_metrics(arguments: argparse.Namespace, metrics: str) -> None:
+    """Write metrics, if the user wants them."""
+    write_text(arguments.metrics, metrics)
+
+
+def _note_skipped(arguments: argparse.Namespace) -> None:
+    """Note in the metrics that this run did nothing, and keep what the last one wrote.
+
+    The active run cannot end and write its own just now: its lease was renewed a moment ago.
+    """
+    from h5zarr.commands.index.index_report import mark_skipped
+
+    if not arguments.metrics:
+        return
+    try:
+        with open(arguments.metrics, encoding="utf-8") as file:
+            before = file.read()
+    except (OSError, UnicodeDecodeError):
+        before = ""
+    _write_metrics(arguments, mark_skipped(before, _label(arguments)))
 
 
 def _run(arguments: argparse.Namespace, stop: _Stop) -> IndexReport:
@@ -213,7 +269,8 @@ def _run(arguments: argparse.Namespace, stop: _Stop) -> IndexReport:
     use_system_memory()
     sources, found_by = _sources(arguments)
     chosen = keywords(arguments, *_JOB, *SELECTION, *FORM, *OPENING, "allow", "output_options")
-    with RunLog(quiet=arguments.quiet, as_json=arguments.log_format == "json") as log:
+    about = keywords(arguments, "quiet", "fail_on", "max_attempts")
+    with RunLog(as_json=arguments.log_format == "json", **about) as log:
         callbacks: dict[str, Any] = {"on_plan": log.plan, "on_row": log.row, "is_stopped": stop.is_set}
         report = run(sources, arguments.out, found_by=found_by, **callbacks, **chosen)
     log.end(report)
@@ -221,13 +278,13 @@ def _run(arguments: argparse.Namespace, stop: _Stop) -> IndexReport:
 
 
 def _sources(arguments: argparse.Namespace) -> tuple[str | list[str], str]:
-    """Return what to index, and a name for it."""
+    """Return what to index, and a name for it if it is a list."""
     from h5zarr.commands.index.listing import read_names
     from h5zarr.errors import SourceGone
     from h5zarr.io.location import Location
 
     if arguments.files_from is None:
-        return arguments.sources, ""
+        return arguments.sources[0] if len(arguments.sources) == 1 else arguments.sources, ""
     name = arguments.files_from
     try:
         if name == "-":
@@ -235,7 +292,7 @@ def _sources(arguments: argparse.Namespace) -> tuple[str | list[str], str]:
         with open(name, encoding="utf-8", errors="surrogateescape") as file:
             return read_names(file), f"--files-from {name}"
     except OSError as error:
-        raise SourceGone(f"{Location.parse(name)}: {error.strerror}", remedy="Check --files-from.") from None
+        raise SourceGone(f"{Location.parse(name)}: {error.strerror}", remedy="Check files_from=.") from None
 
 
 class _Stop:
@@ -255,7 +312,7 @@ class _Stop:
 
 @contextmanager
 def _stopping() -> Iterator[_Stop]:
-    """Give a flag that a signal sets. A second signal ends the process."""
+    """Yield a flag that a signal sets. A second signal ends the process."""
     stop = _Stop()
     before: dict[signal.Signals, Any] = {}
 

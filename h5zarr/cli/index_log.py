@@ -1,4 +1,4 @@
-"""The output of a running index job: a line with rate and time left at a terminal, or JSON, one object per line."""
+"""The messages of a running index job, on stderr: text, with a progress line at a terminal, or JSON lines."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ from types import TracebackType
 from typing import Any, Self
 
 from h5zarr.cli.common import phrase, tell
-from h5zarr.commands.index.index_report import COULD_NOT_RUN, IndexReport
-from h5zarr.commands.index.index_text import end_lines, without_source
+from h5zarr.commands.index.index_report import IndexReport
+from h5zarr.commands.index.index_text import end_lines, failure_lines, given_up_lines
 from h5zarr.commands.index.planning import Plan
-from h5zarr.commands.index.rows import Row, Status, writable
+from h5zarr.commands.index.rows import Row, writable
 from h5zarr.display import readable
 
 _STEP_SECONDS = 0.25
 
 
 class RunLog:
-    """Reports the progress of a run."""
+    """Reports the progress of a run.
 
-    def __init__(self, *, quiet: bool, as_json: bool) -> None:
+    If `quiet`, it reports only new failures; with `fail_on` "any", also failed retries and sources that were given up.
+    """
+
+    def __init__(self, *, quiet: bool, as_json: bool, fail_on: str, max_attempts: int) -> None:
         self._quiet = quiet
         self._as_json = as_json
+        self._fail_on = fail_on
+        self._max_attempts = max_attempts
         self._has_line = not quiet and not as_json and sys.stderr.isatty()
         self._task_count = self._done_count = self._failed_count = 0
         self._began = self._shown_at = time.monotonic()
@@ -38,34 +43,36 @@ class RunLog:
         self._wipe()
 
     def plan(self, plan: Plan) -> None:
-        """Report what is planned."""
-        counts = {"new": len(plan.new), "changed": len(plan.changed), "tried again": len(plan.retried)}
+        """Report the plan."""
         self._task_count = len(plan.tasks)
         self._began = time.monotonic()
+        if self._quiet:
+            return
+        counts = {
+            "new": len(plan.new),
+            "changed": len(plan.changed),
+            "tried again": len(plan.retried),
+            "unchanged": plan.unchanged_count,
+            "given up": len(plan.given_up),
+            "vanished": len(plan.vanished),
+        }
         if self._as_json:
-            _log("planned", **{name.replace(" ", "_"): n for name, n in counts.items()}, **_rest(plan))
-        elif not self._quiet:
-            parts = [f"{count:,} {name}" for name, count in counts.items()]
-            parts += [f"{count:,} {name.replace('_', ' ')}" for name, count in _rest(plan).items()]
-            tell([", ".join(parts)])
+            _log("planned", **{name.replace(" ", "_"): count for name, count in counts.items()})
+        else:
+            tell([", ".join(f"{count:,} {name}" for name, count in counts.items())])
 
     def row(self, row: Row) -> None:
-        """Report the result of a source; at a terminal only if it failed."""
+        """Report the result of a source; as text only if it failed."""
         self._done_count += 1
-        is_indexed = row.status is Status.INDEXED
-        self._failed_count += not is_indexed
-        if self._as_json and not (self._quiet and is_indexed):
-            _log(
-                "indexed" if is_indexed else "failed",
-                source=row.source,
-                **({"output": row.output, "arrays": row.arrays, "chunks": row.chunks} if is_indexed else {}),
-                **({} if is_indexed else {"reason": row.reason, "remedy": row.remedy, "attempts": row.attempts}),
-                problems=len(row.problems),
-                seconds=row.seconds,
-            )
-        elif not is_indexed and not self._as_json:
+        is_failure = row.status.is_failure
+        self._failed_count += is_failure
+        if self._quiet and not (is_failure and (row.attempts == 1 or self._fail_on == "any")):
+            return
+        if self._as_json:
+            _log_row(row)
+        elif is_failure:
             self._wipe()
-            tell([f"{readable(row.source)}: {readable(without_source(row))}", f"  {readable(phrase(row.remedy))}"])
+            tell(failure_lines(row, self._max_attempts, phrase))
         if self._has_line and time.monotonic() - self._shown_at > _STEP_SECONDS:
             self._shown_at = time.monotonic()
             sys.stderr.write(f"\r\x1b[K{self.line()}")
@@ -81,13 +88,16 @@ class RunLog:
 
     def end(self, report: IndexReport) -> None:
         """Report the result of the run."""
-        if self._as_json:
+        if self._quiet:
+            if self._fail_on == "any" and not self._as_json:
+                tell(given_up_lines(report, phrase))
+        elif self._as_json:
             told = report.to_json()
             for name in ("failures", "given_up_on", "vanished_sources", "slowest", "version", "message", "remedy"):
                 told.pop(name)
             _log("ended", how=told.pop("ended"), **told)
-        elif not self._quiet:
-            tell(end_lines(report, phrase=phrase))
+        else:
+            tell(end_lines(report, phrase))
 
     def _wipe(self) -> None:
         if self._has_line:
@@ -95,23 +105,27 @@ class RunLog:
             sys.stderr.flush()
 
 
-def log_could_not_run(message: str, remedy: str, *, as_json: bool) -> None:
-    """Report why a run could not start, or was lost."""
+def log_without_run(message: str, remedy: str, how: str, *, as_json: bool) -> None:
+    """Report why a run did nothing, or was lost."""
     if as_json:
-        _log("ended", how=COULD_NOT_RUN, message=writable(message), remedy=writable(remedy) or None)
+        _log("ended", how=how, message=writable(message), remedy=writable(remedy) or None)
     else:
-        tell([f"h5zarr: {readable(phrase(message))}", *([f"  {readable(phrase(remedy))}"] if remedy else [])])
+        tell([f"h5zarr: {readable(message)}", *([f"  {readable(remedy)}"] if remedy else [])])
+
+
+def _log_row(row: Row) -> None:
+    if row.status.is_failure:
+        about = {"reason": row.reason, "remedy": row.remedy, "attempts": row.attempts}
+    else:
+        about = {"output": row.output, "arrays": row.arrays, "chunks": row.chunks}
+    event = "failed" if row.status.is_failure else row.status.key
+    _log(event, source=row.source, **about, problems=len(row.problems), seconds=row.seconds)
 
 
 def _log(event: str, **told: Any) -> None:
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")
     sys.stderr.write(json.dumps({"time": moment, "event": event, **told}) + "\n")
     sys.stderr.flush()
-
-
-def _rest(plan: Plan) -> dict[str, int]:
-    """Return the numbers of sources that need nothing."""
-    return {"unchanged": plan.unchanged_count, "given_up": len(plan.given_up), "vanished": len(plan.vanished)}
 
 
 def _clock(seconds: float) -> str:

@@ -41,9 +41,8 @@ def add_location(parser: Parser) -> None:
     parser.add_argument("--anon", action="store_true", help="read from the cloud without credentials")
 
 
-def add_opening(parser: Parser) -> None:
-    """Add the options of every command that opens a file or references: `OPENING`."""
-    add_location(parser)
+def add_network(parser: Parser) -> None:
+    """Add the option for reading over a network."""
     _add_pairs(
         parser,
         "--network",
@@ -52,6 +51,12 @@ def add_opening(parser: Parser) -> None:
         "how to read over a network: timeout_seconds=120, attempts=5, concurrency=16 and others. Latency and "
         "bandwidth are measured unless you give them. May be repeated",
     )
+
+
+def add_opening(parser: Parser) -> None:
+    """Add the options of every command that opens a file or references: `OPENING`."""
+    add_location(parser)
+    add_network(parser)
     _add_pairs(
         parser,
         "--limits",

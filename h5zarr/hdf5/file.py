@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
-from h5zarr.errors import H5ZarrError, MalformedFile, Problem
+from h5zarr.errors import H5ZarrError, MalformedFile, Problem, Truncated
 from h5zarr.hdf5.cache_image import overlay, read_cache_image
 from h5zarr.hdf5.contents import Contents
 from h5zarr.hdf5.context import Context
@@ -63,8 +63,9 @@ def read_file(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File]:
     if not isinstance(root, Group):
         broken = scan.errors.get(superblock.root)
         what = str(broken[0][1]) if broken else "it is not a group"
-        because = f"; {problems[0].message}" if problems else ""
-        raise MalformedFile(f"the root group cannot be read: {what}{because}")
+        if problems:
+            raise Truncated(f"the root group cannot be read: {what}; {problems[0].message}")
+        raise MalformedFile(f"the root group cannot be read: {what}")
     paths = _first_paths(superblock.root, scan.objects)
     problems += _problems(scan, paths)
     return H5File(
@@ -83,7 +84,7 @@ def _check_end(superblock: Superblock) -> list[Problem]:
     if superblock.stated_end <= end:
         return []
     missing = superblock.stated_end - end
-    error = MalformedFile(
+    error = Truncated(
         f"the file is truncated: it should have {superblock.stated_end} bytes, but {missing} are missing", at=end
     )
     return [Problem.from_error(_FILE, error)]

@@ -179,3 +179,15 @@ def fetch_whole(filesystem: Any, path: str, network: Patience, log: RequestLog) 
 
     content: bytes = sync(filesystem.loop, retry, ask, network, log)
     return content
+
+
+def find_files(filesystem: Any, path: str, timeout_seconds: float) -> list[str]:
+    """Return the paths of all files below `path`. Raises TimeoutError if that takes too long."""
+    if not filesystem.async_impl:
+        return list(filesystem.find(path))
+
+    async def find() -> list[str]:
+        async with asyncio.timeout(timeout_seconds):
+            return list(await filesystem._find(path))
+
+    return list(sync(filesystem.loop, find))

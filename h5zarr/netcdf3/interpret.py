@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import MalformedFile, Problem
+from h5zarr.errors import MalformedFile, Problem, Truncated
 from h5zarr.netcdf3.classic_file import Attributes, ClassicFile, ClassicVariable
 from h5zarr.netcdf3.nc_types import NcType
 from h5zarr.tree import AttributeValue, HeldBytes, Storage, StoredRun, Tree, TreeGroup, Variable, refuse_name
@@ -127,7 +127,7 @@ def _cut_off(file: ClassicFile, variable: ClassicVariable, path: str) -> list[Pr
         what = f"{records:,} of {file.record_count:,} records are incomplete, {missing:,} bytes are missing"
     else:
         what = f"{missing:,} of {variable.slab_nbytes:,} bytes are missing"
-    error = MalformedFile(f"the file is truncated: {what} and read as the fill value", at=file.nbytes)
+    error = Truncated(f"the file is truncated: {what} and read as the fill value", at=file.nbytes)
     return [Problem.from_error(path, error)]
 
 

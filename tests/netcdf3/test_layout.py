@@ -88,7 +88,7 @@ def test_the_missing_padding_of_the_last_record_is_no_problem():
 def test_a_cut_fixed_variable_names_its_bytes():
     fixed = Var(name="v", code="i4", dimensions=("x",), values=[1, 2, 3])
     (problem,) = interpret_classic(scan(fixed, cut=5), "u").problems
-    assert (problem.path, problem.kind) == ("/v", "malformed")
+    assert (problem.path, problem.kind) == ("/v", "truncated")
     assert "5 of 12 bytes are missing" in problem.message
 
 

@@ -73,3 +73,15 @@ def all_in_check(bench: Bench, command: str) -> None:
             file["values"] = np.arange(3)
     shown = [bench.prompt(command, *paths, is_told=False, **chosen).shown for chosen in ({}, {"all": True})]
     assert shown[1].count("values") >= shown[0].count("values") + 2
+
+
+def all_in_status(bench: Bench, command: str) -> None:
+    """Every file that failed is shown."""
+    paths = [bench.folder / f"{number}.h5" for number in range(30)]
+    for path in paths:
+        path.write_bytes(b"<html>")
+    h5zarr.index(paths, bench.index)
+    shown = [bench.prompt(command, bench.index, is_told=False, **chosen).shown for chosen in ({}, {"all": True})]
+    assert [sum(f"  {path}\n" in one for path in paths) for one in shown] == [5, 30]
+    assert ["and 25 more" in one for one in shown] == [True, False]
+    assert ["--all shows everything." in one for one in shown] == [True, False]

@@ -35,7 +35,7 @@ def in_all(option: str, effect: Effect, commands: Iterable[str]) -> Effects:
 EFFECTS: Effects = {
     **in_all("storage_options", reading.storage_options, (*OPENING, "status")),
     **in_all("anon", reading.anon, (*OPENING, "status")),
-    **in_all("network", reading.network, OPENING),
+    **in_all("network", reading.network, (*OPENING, "status")),
     ("network", "index"): reading.network_of_index,
     **in_all("limits", reading.limits, OPENING),
     **in_all("allow", reading.allow_links, WRITING),
@@ -51,6 +51,7 @@ EFFECTS: Effects = {
     **in_all("exclude", writing.exclude, WRITING),
     ("exclude", "check"): writing.exclude_in_check,
     **in_all("strict", writing.strict, ("translate", "translate_many")),
+    ("strict", "index"): writing.strict_in_index,
     ("strict", "convert"): writing.strict_in_convert,
     **in_all("zarr_format", writing.zarr_format, WRITING),
     ("zarr_format", "convert"): writing.zarr_format_in_convert,
@@ -73,6 +74,7 @@ PROMPT_EFFECTS: Effects = {
     **in_all("files_from", prompt_only.files_from, ("index", "check")),
     ("all", "inspect"): prompt_only.all_in_inspect,
     ("all", "check"): prompt_only.all_in_check,
+    ("all", "status"): prompt_only.all_in_status,
 }
 AT_PROMPT: Effects = {**{key: effect for key, effect in EFFECTS.items() if key[1] not in FUNCTIONS}, **PROMPT_EFFECTS}
 PROMPT_ONLY = {"report", "quiet", "json", "files_from", "color", "all", "log_format", "metrics", "job"}

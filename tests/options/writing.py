@@ -73,6 +73,15 @@ def strict(bench: Bench, command: str) -> None:
     assert not bench.run(command, path).error
 
 
+def strict_in_index(bench: Bench, command: str) -> None:
+    """A file is a failure if something must be left out."""
+    path = make_ragged(bench.folder / "file.h5")
+    assert "it has problems, and strict=True: /ragged" in json.dumps(bench.run(command, path, strict=True).told)
+    assert not list(bench.index.rglob("*.json"))
+    assert not bench.run(command, path).error
+    assert list(bench.index.rglob("*.json"))
+
+
 def strict_in_convert(bench: Bench, command: str) -> None:
     """Nothing is written if version 2 cannot hold something."""
     refs, chosen = _make_transposed(bench.folder), {"zarr_format": 2}

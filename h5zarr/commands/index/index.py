@@ -9,10 +9,10 @@ from functools import cache, partial
 from typing import Any
 
 from h5zarr.commands.index.catalog import Catalog
-from h5zarr.commands.index.index_report import IndexReport
+from h5zarr.commands.index.index_report import FAIL_ON, IndexReport
 from h5zarr.commands.index.lease import Stopped
-from h5zarr.commands.index.listing import Listing, list_named, list_sources
-from h5zarr.commands.index.place import Place
+from h5zarr.commands.index.listing import CHECK_PATTERN, Listing, list_named, list_several, list_sources
+from h5zarr.commands.index.place import STATE, Place, check_directory
 from h5zarr.commands.index.planning import Plan, source_name
 from h5zarr.commands.index.rows import Row
 from h5zarr.commands.index.running import IndexJob, IndexRun, IndexWatch
@@ -20,12 +20,9 @@ from h5zarr.commands.index.waiting import wait_for
 from h5zarr.commands.index.work import IndexSettings
 from h5zarr.commands.index.workers import ExecutorWorkers, LocalWorkers, Workers, dask_client
 from h5zarr.commands.translate.options import make_options
-from h5zarr.containers.registry import container_of_format
-from h5zarr.errors import SourceGone
+from h5zarr.containers.registry import container_of_format, output_formats
+from h5zarr.errors import ArgumentError, SourceGone
 from h5zarr.io.access import Access
-
-_FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
-_MOST_PARTS = 64
 
 
 def index(
@@ -37,8 +34,10 @@ def index(
     prune: bool = False,
     force: bool = False,
     dry_run: bool = False,
+    strict: bool = False,
     max_attempts: int = 5,
     max_failures: int | None = None,
+    fail_on: str = "new",
     rebuild_catalog: bool = False,
     wait: float = 0.0,
     workers: int | None = None,
@@ -67,10 +66,13 @@ def index(
 ) -> IndexReport:
     """Write references and a catalog for many files below `out`. Only new or changed files are read.
 
+    `logging.getLogger("h5zarr")` gets the progress at level INFO, and failures at level WARNING.
+
     Parameters
     ----------
     sources
-        A pattern, a directory, or any number of paths and URLs.
+        A pattern, a directory, a file, or a list of these, as paths or URLs. In a list, a remote directory must end
+        with a slash.
     out
         The directory for references and catalog, as a path or URL.
     format
@@ -84,10 +86,15 @@ def index(
         Index everything again.
     dry_run
         Only report what would be done.
+    strict
+        Count a file with problems as failed, and write no references for it.
     max_attempts
         Give up on a source after this many failed runs, until it changes.
     max_failures
         Stop the run when more sources than this have failed.
+    fail_on
+        When `is_failure` of the report is True: "new" if a source failed that had not failed before, or not since it
+        last changed; "any" if any listed source is failed or stale, even if it was given up; "never".
     rebuild_catalog
         First rebuild the catalog from the outputs, if it is missing.
     wait
@@ -107,7 +114,8 @@ def index(
     output_options
         Options for fsspec to write `out` with.
     found_by
-        A name for a list of `sources`: sources found earlier under the same name and missing now have vanished.
+        A name for the list `sources`, whose entries are then exact paths and URLs, not patterns or directories. Sources
+        found earlier under the same name and missing now have vanished.
     on_plan, on_row, is_stopped
         Called with the plan, with each finished row, and often, to ask whether to stop.
 
@@ -119,14 +127,20 @@ def index(
     Raises
     ------
     H5ZarrError
-        The job cannot run at all.
+        The job cannot run at all, or another run is active (`LeaseHeld`).
+    ValueError
+        An option has an invalid value.
     """
     container_of_format(format)  # raises for an unknown one
-    place = Place(out, output_options)
+    if fail_on not in FAIL_ON:
+        raise ArgumentError(f"fail_on is {fail_on!r}, but must be one of {', '.join(FAIL_ON)}")
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
+    place = Place(out, output_options, access.network)
+    check_directory(place)
     settings = IndexSettings(
         out=place.url,
         format=format,
+        strict=strict,
         access=access,
         output_options=dict(output_options or {}),
         options=make_options(
@@ -146,6 +160,7 @@ def index(
         name=name,
         max_attempts=max_attempts,
         max_failures=max_failures,
+        fail_on=fail_on,
         prune=prune,
         force=force,
         dry_run=dry_run,
@@ -172,8 +187,8 @@ def _list(
 ) -> Listing:
     """Return the sources. Listing may take minutes, so it runs in a thread: a stopped run ends in seconds.
 
-    Outputs that match the pattern are not sources. Raises SourceGone if nothing is found: the pattern is probably
-    wrong, and pruning would then remove everything.
+    Outputs that match a pattern are not sources. Raises SourceGone if nothing is found: the pattern is probably wrong,
+    and pruning would then remove everything.
     """
 
     @cache
@@ -183,18 +198,30 @@ def _list(
     def is_known(url: str) -> bool:
         return catalog is None or source_name(url) in known()
 
+    remedy = CHECK_PATTERN
     if isinstance(sources, str | os.PathLike):
-        remedy = "Check the pattern, and quote it for the shell; ** matches any number of directories."
         act = partial(list_sources, os.fspath(sources), access, is_known)
-    else:
+    elif found_by:
         remedy = "Check the command that made the list."
-        act = partial(list_named, (os.fspath(one) for one in sources), found_by or "a list", access, is_known)
+        act = partial(list_named, [os.fspath(one) for one in sources], found_by, access, is_known)
+    else:
+        act = partial(list_several, [os.fspath(one) for one in sources], access, is_known)
     listing = wait_for(act, is_stopped)
-    if isinstance(sources, str | os.PathLike):
-        listing = replace(listing, sources=tuple(one for one in listing.sources if not place.holds(one.url)))
+    if not found_by:
+        listing = replace(listing, sources=tuple(one for one in listing.sources if not _is_output(one.url, place)))
     if not listing.sources:
-        raise SourceGone(f"{listing.found_by}: no file was found", remedy=remedy)
+        searched = ", ".join(sorted(listing.found_by)) or "the list of sources is empty"
+        raise SourceGone(f"{searched}: no file was found", remedy=remedy)
     return listing
+
+
+def _is_output(url: str, place: Place) -> bool:
+    """Return whether a file below `out` belongs to the index: sources may be there, too."""
+    name = place.name_of(url)
+    if name is None:
+        return False
+    parts, suffixes = name.split("/"), tuple(output_formats().values())
+    return parts[0] == STATE or any(part.endswith(suffixes) for part in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
+import re
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,15 +18,26 @@ from h5zarr.commands.index.rows import Row, Status, writable
 from h5zarr.display import summary_repr
 
 COULD_NOT_RUN = "could not run"
+ANOTHER_RUN = "another run is active"  # it holds the lease, so this one did nothing
+TAKEN_OVER = "another run took over"
+TOO_MANY = "too many failures"
+FAIL_ON = ("new", "any", "never")
 _SLOWEST = 10
+_SKIPPED = "h5zarr_index_skipped"
 
 
 @dataclass(slots=True, repr=False)
 class IndexReport:
-    """Counts, failures and cost. `ended` says how the run ended: finished, planned, stopped, could not run, ...
+    """What a run did, what state the sources are in, and what it cost.
 
-    `message` and `remedy` say why a job could not run.
+    `ended` says how the run ended: finished, planned, stopped, too many failures, another run took over, another run is
+    active, or could not run; `message` and `remedy` say why for the last two. `states` counts the listed and the
+    vanished sources by status, after the run; the other counts are about the run itself. `fail_on` decides what
+    `is_failure` means. `out` is the directory of the index, without secrets.
     """
+
+    out: str = ""
+    fail_on: str = "new"
 
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     ended: str = ""
@@ -39,6 +52,7 @@ class IndexReport:
     given_up: list[Row] = field(default_factory=list)
     vanished: list[str] = field(default_factory=list)
     pruned_count: int = 0
+    states: Counter[Status] = field(default_factory=Counter)
     indexed_count: int = 0
     with_problems_count: int = 0
     failed: list[Row] = field(default_factory=list)
@@ -46,16 +60,18 @@ class IndexReport:
     chunks: int = 0
     requests: int = 0
     bytes_read: int = 0
+    is_remote: bool = False
     _slowest: list[tuple[float, str]] = field(default_factory=list)
     _started: float = field(default_factory=time.perf_counter)
 
     def __repr__(self) -> str:
         facts = (
             f"{self.indexed_count:,} indexed",
+            f"{self.with_problems_count:,} indexed with problems",
             f"{self.unchanged_count:,} unchanged",
             f"{self.failed_count:,} failed",
         )
-        return summary_repr("IndexReport", "", self.ended or "running", *facts)
+        return summary_repr("IndexReport", self.out, self.ended or "running", *facts)
 
     def __str__(self) -> str:
         if not self.has_run:
@@ -67,13 +83,37 @@ class IndexReport:
         return len(self.failed)
 
     @property
+    def done_count(self) -> int:
+        """How many sources were indexed or failed in this run."""
+        return self.indexed_count + self.with_problems_count + self.failed_count
+
+    @property
+    def new_failures(self) -> list[Row]:
+        """The sources that failed in this run and had not failed before, or not since they last changed."""
+        return [row for row in self.failed if row.attempts == 1]
+
+    @property
     def has_run(self) -> bool:
-        return self.ended != COULD_NOT_RUN
+        return self.ended not in (COULD_NOT_RUN, ANOTHER_RUN)
 
     @property
     def is_good(self) -> bool:
         """Whether every listed source has up-to-date references."""
-        return self.ended in ("finished", "planned") and not self.failed and not self.given_up
+        return self.ended in ("finished", "planned") and not self._are_failed
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the run counts as a failure: the exit code 1.
+
+        Too many failures always do. A run that another one took over does not: the other one does the work.
+        """
+        if self.ended == TOO_MANY:
+            return True
+        return {"new": bool(self.new_failures), "any": self._are_failed, "never": False}[self.fail_on]
+
+    @property
+    def _are_failed(self) -> bool:
+        return any(count and status.is_failure for status, count in self.states.items())
 
     def take_plan(self, plan: Plan, listed_count: int, given_up: list[Row]) -> None:
         """Count what is planned."""
@@ -82,21 +122,31 @@ class IndexReport:
         self.retried_count, self.unchanged_count = len(plan.retried), plan.unchanged_count
         self.given_up = given_up
         self.vanished = [row.source for row in plan.vanished]
+        self.states = Counter(plan.states)
 
-    def take_row(self, row: Row) -> None:
-        """Count the result of one source."""
+    def take_row(self, row: Row, former: Status | None) -> None:
+        """Count the result of one source, which was in the status `former` before."""
+        if former is not None:
+            self.states[former] -= 1
+        self.states[row.status] += 1
+        self.is_remote |= "://" in row.source
         self.requests += row.requests
         self.bytes_read += row.bytes_read
         heapq.heappush(self._slowest, (row.seconds, row.source))
         if len(self._slowest) > _SLOWEST:
             heapq.heappop(self._slowest)
-        if row.status is not Status.INDEXED:
+        if not row.status.is_indexed:
             self.failed.append(row)
             return
-        self.indexed_count += 1
-        self.with_problems_count += bool(row.problems)
+        self.indexed_count += row.status is Status.INDEXED
+        self.with_problems_count += row.status is Status.INDEXED_WITH_PROBLEMS
         self.arrays += row.arrays
         self.chunks += row.chunks
+
+    def take_vanished(self, former: Status, *, is_kept: bool) -> None:
+        """Count a vanished source, whose references are kept or removed."""
+        self.states[former] -= 1
+        self.states[Status.VANISHED] += is_kept
 
     def end(self, how: str) -> IndexReport:
         """Return this report with its end time."""
@@ -104,10 +154,10 @@ class IndexReport:
         self.seconds = time.perf_counter() - self._started
         return self
 
-    def could_not_run(self, message: str, remedy: str) -> IndexReport:
-        """Return this report with its end time and the reason why the job could not run."""
+    def could_not_run(self, message: str, remedy: str, how: str = COULD_NOT_RUN) -> IndexReport:
+        """Return this report with its end time and the reason why the job could not run, or did not have to."""
         self.message, self.remedy = writable(message), writable(remedy)
-        return self.end(COULD_NOT_RUN)
+        return self.end(how)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report for machines, always with the same keys.
@@ -129,6 +179,7 @@ class IndexReport:
             "remedy": self.remedy or None,
             "seconds": round(self.seconds, 3),
             **(numbers if self.has_run else dict.fromkeys(numbers)),
+            "states": {status.key: self.states[status] if self.has_run else None for status in Status},
             "failures": [_describe(row) for row in self.failed],
             "given_up_on": [_describe(row) for row in self.given_up],
             "vanished_sources": self.vanished,
@@ -136,7 +187,7 @@ class IndexReport:
         }
 
     def counts(self) -> dict[str, int]:
-        """Return the number of sources of each kind."""
+        """Return what the run did, as numbers of sources."""
         return {
             "listed": self.listed_count,
             "new": self.new_count,
@@ -146,6 +197,7 @@ class IndexReport:
             "indexed": self.indexed_count,
             "indexed_with_problems": self.with_problems_count,
             "failed": self.failed_count,
+            "new_failures": len(self.new_failures),
             "given_up": len(self.given_up),
             "vanished": len(self.vanished),
             "pruned": self.pruned_count,
@@ -162,20 +214,35 @@ class IndexReport:
     def _metric_lines(self, index: str) -> Iterator[str]:
         labels = {"index": index} if index else {}
         if self.has_run:
-            yield from _metric("h5zarr_index_sources", "Sources of the last run, by result")
+            yield from _metric("h5zarr_index_sources", "Listed and vanished sources by state, after the last run")
+            for status in Status:
+                yield _sample("h5zarr_index_sources", labels | {"state": status.key}, self.states[status])
+            yield from _metric("h5zarr_index_run_sources", "What the last run did, in numbers of sources")
             for name, count in self.counts().items():
-                yield _sample("h5zarr_index_sources", labels | {"state": name}, count)
+                yield _sample("h5zarr_index_run_sources", labels | {"result": name}, count)
         for name, about, value in (
             ("requests", "Requests made by the last run", self.requests),
             ("read_bytes", "Bytes read by the last run", self.bytes_read),
             ("chunks", "Chunks of the sources indexed by the last run", self.chunks),
             ("duration_seconds", "Duration of the last run", round(self.seconds, 3)),
             ("has_run", "0 if the job could not run at all", int(self.has_run)),
-            ("success", "1 if every listed source is indexed", int(self.is_good)),
+            ("success", "1 if every listed source has up-to-date references", int(self.is_good)),
+            ("skipped", "1 if a later run did nothing because another run was active", 0),
             ("end_timestamp_seconds", "End time of the last run", round(self.began.timestamp() + self.seconds, 3)),
         ):
             yield from _metric(f"h5zarr_index_{name}", about)
             yield _sample(f"h5zarr_index_{name}", labels, value)
+
+
+def mark_skipped(metrics: str, index: str) -> str:
+    """Return the metrics of the last run with a note that a later run did nothing, because another run was active.
+
+    All other values stay: the end time of the last run tells whether the active run takes too long.
+    """
+    kept = [line for line in metrics.splitlines() if not re.match(rf"(# \w+ )?{_SKIPPED}\b", line)]
+    about = "1 if a later run did nothing because another run was active"
+    lines = [*kept, *_metric(_SKIPPED, about), _sample(_SKIPPED, {"index": index} if index else {}, 1)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _sample(name: str, labels: dict[str, str], value: float) -> str:

@@ -1,4 +1,4 @@
-"""List the sources (a pattern, a directory or an explicit list) and the state of each."""
+"""List the sources (patterns, directories, files or a list of names) and the state of each."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from glob import glob
 from typing import Any
 
+from h5zarr.commands.index.place import DATA_SUFFIXES
 from h5zarr.errors import SourceError, SourceGone
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.failure import or_source_error
@@ -19,25 +20,29 @@ from h5zarr.io.protocols import PROTOCOL, protocol_of
 from h5zarr.io.source import Identity
 from h5zarr.io.urls import find_named, is_chain, split_chain
 
-SUFFIXES = (".nc", ".nc3", ".nc4", ".cdf", ".netcdf", ".h5", ".hdf", ".hdf5", ".he5")
 _MAGIC = re.compile(r"[*?\[]")
 _AT_ONCE = 32  # requests for the state of a file, if the listing lacks it
+CHECK_PATTERN = "Check the pattern, and quote it for the shell; ** matches any number of directories."
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A source: how to open it, its path below the directory that was searched, and its state if known."""
+    """A source: how to open it, its path below the directory that was searched, and its state if known.
+
+    `found_by` is the pattern, directory or list that found it, without secrets so that it can be stored.
+    """
 
     url: str
     path: str
     identity: Identity | None
+    found_by: str
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The sources, and `found_by`, the pattern or list that found them, without secrets so that it can be stored."""
+    """The sources, and everything that was searched: what was found there before and is missing now has vanished."""
 
-    found_by: str
+    found_by: frozenset[str]
     sources: tuple[Listed, ...]
 
 
@@ -56,9 +61,51 @@ def list_sources(
     location = Location.parse(pattern)
     found_by = str(location)
     if location.path is not None:
-        return Listing(found_by, tuple(_list_local(location.path, found_by)))
+        return Listing(frozenset({found_by}), tuple(_list_local(location.path, found_by)))
     found = list(_list_remote(location, access))
-    return Listing(found_by, _complete(found, access, is_known, is_stopped))
+    return Listing(frozenset({found_by}), _complete(found, access, is_known, is_stopped))
+
+
+def list_several(
+    places: Iterable[str],
+    access: Access = USUAL_ACCESS,
+    is_known: Callable[[str], bool] = lambda url: True,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Listing:
+    """Return the files of several sources, each of them a pattern, a directory or a file, as if it were alone.
+
+    Files are not searched for, so a list may name thousands: a remote directory must end with a slash. A file that does
+    not exist is listed all the same; reading it reports why. Raises SourceGone if a pattern or directory has no file.
+    """
+    files: list[Listed] = []
+    found: list[Listed] = []
+    searched: set[str] = set()
+    for place in dict.fromkeys(filter(None, places)):
+        location = Location.parse(place)
+        searched.add(str(location))
+        if _is_file(location):
+            files.append(_list_file(location))
+            continue
+        listing = list_sources(place, access, is_known, is_stopped)
+        if not listing.sources:
+            raise SourceGone(f"{location}: no file was found", remedy=CHECK_PATTERN)
+        found += listing.sources
+    return Listing(frozenset(searched), (*found, *_complete(files, access, is_known, is_stopped)))
+
+
+def _is_file(location: Location) -> bool:
+    """Return whether one of several sources is the name of a file. In the URL of a web server, only * is a wildcard."""
+    if location.path is not None:
+        is_there = os.path.lexists(location.path)
+        return not os.path.isdir(location.path) and (is_there or not _MAGIC.search(location.path))
+    is_web = protocol_of(location.text) in ("http", "https")
+    is_pattern = "*" in location.text if is_web else _MAGIC.search(location.text)
+    return not location.text.endswith("/") and not is_pattern
+
+
+def _list_file(location: Location) -> Listed:
+    url = location.text if location.path is None else os.path.abspath(location.path)
+    return Listed(url, _path_of(url).rpartition("/")[2], _local_identity(location), str(location))
 
 
 def list_named(
@@ -69,8 +116,8 @@ def list_named(
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Listing:
     """Return the sources of a list. Known sources have their state, or None if they do not exist."""
-    found = [Listed(url, _path_of(url), None) for url in dict.fromkeys(urls) if url]
-    return Listing(found_by, _complete(found, access, is_known, is_stopped))
+    found = [Listed(url, _path_of(url), None, found_by) for url in dict.fromkeys(urls) if url]
+    return Listing(frozenset({found_by}), _complete(found, access, is_known, is_stopped))
 
 
 def _complete(
@@ -116,12 +163,12 @@ def _list_local(pattern: str, shown: str) -> Iterator[Listed]:
             continue  # it has just been removed
         if not os.path.isdir(name):
             identity = Identity(nbytes=status.st_size, mtime=format_mtime(status.st_mtime_ns))
-            yield Listed(name, os.path.relpath(name, root).replace(os.sep, "/"), identity)
+            yield Listed(name, os.path.relpath(name, root).replace(os.sep, "/"), identity, shown)
 
 
 def _walk(root: str) -> Iterator[str]:
     for above, _, names in os.walk(root):
-        yield from (os.path.join(above, name) for name in names if name.lower().endswith(SUFFIXES))
+        yield from (os.path.join(above, name) for name in names if name.lower().endswith(DATA_SUFFIXES))
 
 
 def _list_remote(location: Location, access: Access) -> Iterator[Listed]:
@@ -134,10 +181,11 @@ def _list_remote(location: Location, access: Access) -> Iterator[Listed]:
     found = or_source_error(shown, timeout, lambda: _find(filesystem, path, is_pattern))
     root = _root_of(path) if is_pattern else path.rstrip("/")
     for name, stated in sorted(found.items()):
-        if stated.get("type") != "file" or not (is_pattern or name == path or name.lower().endswith(SUFFIXES)):
+        if stated.get("type") != "file" or not (is_pattern or name == path or name.lower().endswith(DATA_SUFFIXES)):
             continue
         known = interpret_identity(stated) if stated.get("size") is not None else None
-        yield Listed(_name_in(location.text, name), name[len(root) :].lstrip("/") or name.rpartition("/")[2], known)
+        path = name[len(root) :].lstrip("/") or name.rpartition("/")[2]
+        yield Listed(_name_in(location.text, name), path, known, shown)
 
 
 def _find(filesystem: Any, path: str, is_pattern: bool) -> dict[str, Any]:
@@ -181,11 +229,7 @@ def ask_identity(url: str, access: Access) -> Identity | None:
 
     location = Location.parse(url)
     if location.path is not None:
-        try:
-            status = os.stat(location.path)
-        except OSError:
-            return None
-        return Identity(nbytes=status.st_size, mtime=format_mtime(status.st_mtime_ns))
+        return _local_identity(location)
 
     def ask() -> Identity:
         filesystem, path = shared_filesystem(location.for_fsspec(), access.options_for(location))
@@ -195,3 +239,13 @@ def ask_identity(url: str, access: Access) -> Identity | None:
         return or_source_error(str(location), access.network.timeout_seconds, ask)
     except (SourceError, KeyError, TypeError):
         return None
+
+
+def _local_identity(location: Location) -> Identity | None:
+    if location.path is None:
+        return None
+    try:
+        status = os.stat(location.path)
+    except OSError:
+        return None
+    return Identity(nbytes=status.st_size, mtime=format_mtime(status.st_mtime_ns))

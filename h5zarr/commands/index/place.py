@@ -9,27 +9,39 @@ from contextlib import suppress
 from typing import Any
 
 from h5zarr.containers.output import find_filesystem, new_name_beside, open_output, or_output_error, told_as
-from h5zarr.errors import OutputError
+from h5zarr.errors import OutputError, SourceError, SourceGone, SourceRefused
+from h5zarr.io.failure import or_source_error
 from h5zarr.io.location import Location
+from h5zarr.io.log import RequestLog
+from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
 from h5zarr.io.protocols import PROTOCOL
 
 STATE = "_h5zarr"  # the subdirectory for the index's own files
 
+# What people call their data. No directory for references has such a name, unless the shell expanded a pattern.
+DATA_SUFFIXES = (".nc", ".nc3", ".nc4", ".cdf", ".netcdf", ".h5", ".hdf", ".hdf5", ".he5")
 _BEGUN = re.compile(r"\.h5zarr-[0-9a-f]{16}\.tmp")  # temporary names of files being written
 
 
 class Place:
     """A directory at a path or URL. Names in it separate their parts with "/".
 
-    `shown` is its URL without secrets. Raises OutputError if an operation fails.
+    `shown` is its URL without secrets. `network` bounds how long reading may take. Raises OutputError if writing fails,
+    and SourceError if reading from a remote directory fails.
     """
 
-    def __init__(self, url: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        url: str | os.PathLike[str],
+        storage_options: Mapping[str, Any] | None = None,
+        network: NetworkPolicy = USUAL_NETWORK,
+    ) -> None:
         text = os.fspath(url)
         self.url = text.rstrip("/") or text
         location = Location.parse(self.url)
         self.shown = str(location)
         self.storage_options = dict(storage_options or {})
+        self.network = network
         self._path = None if location.path is None else location.absolute()
 
     @property
@@ -40,11 +52,12 @@ class Place:
         """Return the path or URL of a name in this directory."""
         return f"{self.url}/{name}" if self._path is None else os.path.join(self._path, *name.split("/"))
 
-    def holds(self, url: str) -> bool:
-        """Return whether a path or URL is in this directory."""
+    def name_of(self, url: str) -> str | None:
+        """Return the name of a path or URL in this directory; None if it is elsewhere."""
         if self._path is None or PROTOCOL.match(url):
-            return url.startswith(f"{self.url}/")
-        return os.path.abspath(url).startswith(os.path.join(self._path, ""))
+            return url.removeprefix(f"{self.url}/") if url.startswith(f"{self.url}/") else None
+        path, root = os.path.abspath(url), os.path.join(self._path, "")
+        return path.removeprefix(root).replace(os.sep, "/") if path.startswith(root) else None
 
     def prepare(self, name: str) -> str:
         """Return the path or URL for writing this name, after creating its parent directories."""
@@ -57,14 +70,26 @@ class Place:
     def read(self, name: str) -> bytes | None:
         """Return the content of a file, or None if it does not exist."""
         if self._path is not None:
-            with told_as(f"{self.shown}/{name}"):
-                try:
-                    with open(self.locate(name), "rb") as file:
-                        return file.read()
-                except FileNotFoundError:
-                    return None
-        content: bytes | None = self._remotely(name, lambda filesystem, path: filesystem.cat_file(path))
+            return self._read_local(name)
+
+        def read(filesystem: Any, path: str) -> bytes:
+            from h5zarr.io.fetch import fetch_whole
+
+            return fetch_whole(filesystem, path, self.network, RequestLog())
+
+        content: bytes | None = self._read_remotely(name, read)
         return content
+
+    def _read_local(self, name: str) -> bytes | None:
+        try:
+            with open(self.locate(name), "rb") as file:
+                return file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            kind = SourceRefused if isinstance(error, PermissionError) else SourceError
+            what = f"{self.shown}/{name}: this cannot be read ({error.strerror or type(error).__name__})"
+            raise kind(what, remedy="Check the permissions of the file and its directory.") from None
 
     def write(self, name: str, content: bytes) -> None:
         """Write or replace a file."""
@@ -144,11 +169,29 @@ class Place:
             return sorted(os.path.relpath(path, self._path).replace(os.sep, "/") for path in found)
 
         def find(filesystem: Any, path: str) -> list[str]:
+            from h5zarr.io.fetch import find_files
+
             filesystem.invalidate_cache()
             root = path[: len(path) - len(below)].rstrip("/") if below else path.rstrip("/")
-            return sorted(name[len(root) + 1 :] for name in filesystem.find(path) if len(name) > len(path.rstrip("/")))
+            found = find_files(filesystem, path, self.network.timeout_seconds)
+            return sorted(name[len(root) + 1 :] for name in found if len(name) > len(path.rstrip("/")))
 
-        return self._remotely(below, find) or []
+        return self._read_remotely(below, find) or []
+
+    def _read_remotely(self, name: str, act: Callable[[Any, str], Any]) -> Any:
+        """Return the result of `act(filesystem, path)`, which only reads; None if the file does not exist."""
+        from h5zarr.io.filesystems import shared_filesystem
+
+        location = Location.parse(self.locate(name) if name else self.url)
+
+        def acted() -> Any:
+            filesystem, path = shared_filesystem(location.for_fsspec(), self.storage_options)
+            return act(filesystem, path)
+
+        try:
+            return or_source_error(str(location), self.network.timeout_seconds, acted)
+        except SourceGone:
+            return None
 
     def _remotely(self, name: str, act: Callable[[Any, str], Any]) -> Any:
         """Return the result of `act(filesystem, path)`, or None if the file does not exist."""
@@ -161,6 +204,18 @@ class Place:
             return None
 
         return or_output_error(acted, shown)
+
+
+def check_directory(place: Place) -> None:
+    """Raise OutputError unless a place can be the directory of an index: the last argument may be a source."""
+    path = Location.parse(place.url).path
+    if path is not None and os.path.isfile(path):
+        what = "this is a file, but an index is written to a directory"
+    elif place.url.lower().endswith(DATA_SUFFIXES) and (path is None or not os.path.isdir(path)):
+        what = "this is the name of a data file, but an index is written to a directory"
+    else:
+        return
+    raise OutputError(place.shown, what, remedy="Give the directory for the references after the sources.")
 
 
 def _remove_local(path: str) -> None:

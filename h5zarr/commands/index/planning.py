@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from h5zarr.commands.index.listing import Listed, Listing
 from h5zarr.commands.index.naming import Names
-from h5zarr.commands.index.rows import Known, Row, Status, writable
+from h5zarr.commands.index.rows import Known, Row, Status, settings_of, writable
 from h5zarr.errors import H5ZarrError, SourceChanged
 from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
@@ -23,22 +24,28 @@ _PLAIN = re.compile(r"(?:s3|gs|https?)://[\w.-]+(?::\d+)?(?:/(?!\.)[\w.=+,~-]*)+
 class Task:
     """A source to index. `url` opens it and may contain secrets; `source` is its name in the catalog.
 
-    `attempts` counts earlier failures of the source in the same state. `had_output`: references of an earlier state
-    exist. `replaces` names references in another format, to be removed afterwards.
+    `found_by` is what lists it. `attempts` counts earlier failures of the source in the same state. `former` is its
+    status so far, or None if it is new. `replaces` names references in another format, to be removed afterwards.
     """
 
     url: str = field(repr=False)
     source: str
     identity: Identity | None
     output: str
+    found_by: str = ""
     attempts: int = 0
-    had_output: bool = False
+    former: Status | None = None
     replaces: str = ""
+
+    @property
+    def had_output(self) -> bool:
+        """Whether references of an earlier state exist."""
+        return self.former is not None and self.former.has_output
 
 
 @dataclass(slots=True)
 class Plan:
-    """What to do, by reason, and what needs nothing."""
+    """What to do, by reason, and what needs nothing. `states` counts known sources by status, before the run."""
 
     new: list[Task] = field(default_factory=list)
     changed: list[Task] = field(default_factory=list)
@@ -47,7 +54,8 @@ class Plan:
     given_up: list[Known | Row] = field(default_factory=list)
     vanished: list[Known | Row] = field(default_factory=list)
     adopted: list[Known | Row] = field(default_factory=list)  # unchanged; their `found_by` is now known
-    watched: list[tuple[Task, str]] = field(default_factory=list)  # unchanged if their related files are
+    watched: list[tuple[Task, Known | Row]] = field(default_factory=list)  # unchanged if their related files are
+    states: Counter[Status] = field(default_factory=Counter)
 
     @property
     def tasks(self) -> list[Task]:
@@ -57,13 +65,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How outputs are named and made, and how often to try. `settings` is a digest of how outputs are made."""
+    """How outputs are named and made, and how often to try. `settings` is a digest of how outputs are made.
+
+    If `strict`, sources with problems count as failed.
+    """
 
     template: str
     suffix: str
     settings: str
     max_attempts: int
     force: bool = False
+    strict: bool = False
 
 
 def make_plan(listing: Listing, known: Iterable[Known | Row], rules: Rules) -> Plan:
@@ -81,18 +93,28 @@ def make_plan(listing: Listing, known: Iterable[Known | Row], rules: Rules) -> P
     for row in known:
         taken.append(row.output)
         now = found.pop(row.source, None)
+        if now is None and row.found_by not in listing.found_by:
+            continue  # it belongs to another job
+        plan.states[row.status] += 1
         if now is None:
-            plan.vanished += [row] if row.found_by == listing.found_by else []
+            plan.vanished.append(row)
         elif row.output.endswith(rules.suffix):
             _sort_in(plan, now, row, rules)
-            plan.adopted += [] if row.found_by else [_adopt(row, listing.found_by)]
+            plan.adopted += [] if row.found_by else [_adopt(row, now.found_by)]
         else:
             unnamed.append((now, row.source, row))
     unnamed += [(listed, source, None) for source, listed in found.items()]
     names = Names(rules.template, rules.suffix, filter(None, taken) if unnamed else ())
     for listed, source, former in unnamed:
-        replaced = former.output if former is not None and former.has_output else ""
-        task = Task(listed.url, source, listed.identity, names.give(source, listed.path), replaces=replaced)
+        task = Task(
+            listed.url,
+            source,
+            listed.identity,
+            names.give(source, listed.path),
+            listed.found_by,
+            former=None if former is None else former.status,
+            replaces=former.output if former is not None and former.status.has_output else "",
+        )
         (plan.new if former is None else plan.changed).append(task)
     return plan
 
@@ -122,8 +144,9 @@ def _adopt(row: Known | Row, found_by: str) -> Known | Row:
 def _sort_in(plan: Plan, listed: Listed, row: Known | Row, rules: Rules) -> None:
     """Add a known source to the plan."""
     is_unchanged = is_same(row.identity, listed.identity)
-    is_current = is_unchanged and row.settings == rules.settings and not rules.force
-    if is_current and row.status is Status.INDEXED and not row.related:
+    settings = settings_of(rules.settings, row.status, strict=rules.strict)
+    is_current = is_unchanged and row.settings == settings and not rules.force
+    if is_current and row.status.is_indexed and not row.related:
         plan.unchanged_count += 1
         return
     task = Task(
@@ -131,15 +154,16 @@ def _sort_in(plan: Plan, listed: Listed, row: Known | Row, rules: Rules) -> None
         row.source,
         listed.identity,
         row.output,
+        listed.found_by,
         attempts=row.attempts if is_unchanged else 0,
-        had_output=row.has_output,
+        former=row.status,
     )
     if not is_current or row.status is Status.VANISHED:  # VANISHED: it is back
         plan.changed.append(task)
-    elif row.status is Status.INDEXED:
-        plan.watched.append((task, row.related))
-    elif row.attempts < rules.max_attempts:
+    elif row.status.is_failure and row.attempts < rules.max_attempts:
         plan.retried.append(task)
+    elif row.related:
+        plan.watched.append((task, row))
     else:
         plan.given_up.append(row)
 

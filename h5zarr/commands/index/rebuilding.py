@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from h5zarr.commands.index.place import STATE, Place
@@ -18,8 +18,9 @@ from h5zarr.read.sources import Sources
 from h5zarr.zarr_model.hierarchy import ArrayNode
 
 
-def rebuild_rows(place: Place, found_by: str, settings: IndexSettings) -> Iterator[Row]:
-    """Yield a row for each complete output, as if it had been made with these settings.
+def rebuild_rows(place: Place, found_by: Mapping[str, str], settings: IndexSettings) -> Iterator[Row]:
+    """Yield a row for each complete output, as if it had been made with these settings. `found_by` has what lists each
+    source now; for other sources it is unknown, so this run cannot tell that they have vanished.
 
     The cost of making it is no longer known. Skips incomplete outputs and other files, so their sources are indexed
     again. Also skips Icechunk repositories, whose sources get another snapshot.
@@ -62,19 +63,20 @@ def _read(place: Place, name: str) -> References:
         sources.close()
 
 
-def _row(name: str, references: References, found_by: str, settings: IndexSettings) -> Row:
+def _row(name: str, references: References, found_by: Mapping[str, str], settings: IndexSettings) -> Row:
     assert references.provenance is not None
     made_of = references.provenance.sources[0]
+    source, problems = writable(made_of.url), references.provenance.problems
     arrays = [node for node in references.hierarchy.nodes.values() if isinstance(node, ArrayNode)]
     return Row(
-        source=writable(made_of.url),
-        found_by=found_by,
+        source=source,
+        found_by=found_by.get(source, ""),
         identity=made_of.identity,
         related=encode_related((one.url, one.identity) for one in references.provenance.sources[1:]),
         output=name,
         settings=settings.digest,
-        status=Status.INDEXED,
-        problems=references.provenance.problems,
+        status=Status.INDEXED_WITH_PROBLEMS if problems else Status.INDEXED,
+        problems=problems,
         arrays=len(arrays),
         chunks=sum(array.manifest.count for array in arrays),
         tool_version=references.provenance.version,

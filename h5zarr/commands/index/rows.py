@@ -20,15 +20,45 @@ class Status(StrEnum):
     """The state of a source in the catalog.
 
     - `INDEXED`: references exist, of the source as last seen.
+    - `INDEXED_WITH_PROBLEMS`: the same, but parts of the source are left out; `problems` names them.
     - `FAILED`: no references exist; the reason is recorded.
-    - `STALE`: references of an earlier state exist: the source has changed since, and could not be read again.
+    - `STALE`: references of an earlier state exist: the source could not be indexed again after it changed.
     - `VANISHED`: references exist, but the source was no longer found.
     """
 
     INDEXED = "indexed"
+    INDEXED_WITH_PROBLEMS = "indexed with problems"
     FAILED = "failed"
     STALE = "stale"
     VANISHED = "vanished"
+
+    @property
+    def has_output(self) -> bool:
+        """Whether references exist."""
+        return self is not Status.FAILED
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether references exist and are up to date."""
+        return self in (Status.INDEXED, Status.INDEXED_WITH_PROBLEMS)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the last attempt to index the source failed."""
+        return self in (Status.FAILED, Status.STALE)
+
+    @property
+    def key(self) -> str:
+        """The name in reports and metrics."""
+        return self.replace(" ", "_")
+
+
+def settings_of(digest: str, status: Status, *, strict: bool) -> str:
+    """Return the `settings` of a row. `strict` matters only for sources that have problems or failed.
+
+    So a strict run reads those again, and so does a run that is no longer strict; all others stay as they are.
+    """
+    return f"{digest}-strict" if strict and status is not Status.INDEXED else digest
 
 
 class Known(NamedTuple):
@@ -43,11 +73,6 @@ class Known(NamedTuple):
     attempts: int
     related: str = ""
 
-    @property
-    def has_output(self) -> bool:
-        """Whether references exist."""
-        return self.status is not Status.FAILED
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
@@ -56,8 +81,9 @@ class Row:
     `source` has no secrets. `found_by` is the pattern or list that found it: only a run that lists the same can tell
     that it has vanished. `identity` is the state of the file when it was read, or when it was listed if reading failed.
     `related` holds the states of other files it refers to, as JSON by URL. `output` is relative to the directory of the
-    index. `settings` is a digest of the translation's options. `reason` and `remedy` describe the last failure, and
-    `attempts` counts failures since the source changed.
+    index. `settings` is a digest of the options that affect it. `reason` and `remedy` describe the last failure, and
+    `attempts` counts failures since the source changed. `problems` name what is left out of the references or, after a
+    failure, why there are none.
     """
 
     source: str
@@ -78,11 +104,6 @@ class Row:
     seconds: float = 0.0
     tool_version: str = ""
     time: datetime
-
-    @property
-    def has_output(self) -> bool:
-        """Whether references exist."""
-        return self.status is not Status.FAILED
 
     @property
     def known(self) -> Known:

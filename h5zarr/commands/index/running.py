@@ -1,7 +1,8 @@
-"""One run of an indexing job: compare, index new and changed sources, record the results."""
+"""One run of an indexing job: compare, index new and changed sources, record the results, and log the progress."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from functools import partial
 
 from h5zarr.commands.index.catalog import Catalog
 from h5zarr.commands.index.dispatch import Dispatcher
-from h5zarr.commands.index.index_report import IndexReport
+from h5zarr.commands.index.index_report import TAKEN_OVER, TOO_MANY, IndexReport
 from h5zarr.commands.index.lease import Lease, Stopped
 from h5zarr.commands.index.listing import Listing
 from h5zarr.commands.index.place import STATE, Place
@@ -27,6 +28,9 @@ from h5zarr.formats import paused_collector
 
 _FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
 _MOST_PARTS = 64
+_LOG_STEPS = 20  # progress messages per run
+_log = logging.getLogger(__name__)
+_log.addHandler(logging.NullHandler())  # otherwise Python prints warnings of a library that nobody configured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,7 @@ class IndexJob:
 
     name: str = "{path}"
     max_attempts: int = 5
+    fail_on: str = "new"
     max_failures: int | None = None
     prune: bool = False
     force: bool = False
@@ -64,6 +69,10 @@ class IndexRun:
     _lease: Lease | None = None
     _flushed_at: float = 0.0
     _replaced: list[str] = field(default_factory=list)
+    _task_count: int = 0
+
+    def __post_init__(self) -> None:
+        self.report.out, self.report.fail_on = self.place.shown, self.job.fail_on
 
     @contextmanager
     def leased(self) -> Iterator[None]:
@@ -78,12 +87,15 @@ class IndexRun:
 
     def go(self, find: Callable[[], Listing], catalog: Catalog | None, hire: Callable[[], Workers]) -> IndexReport:
         """Do the planned work and return the report. If there is no catalog, rebuild it from the outputs."""
+        _log.info("index %s: listing the sources", self.place.shown)
         plan, catalog = self._plan(find(), catalog)
+        self._log_plan(plan)
         self.watch.on_plan(plan)
         if self.job.dry_run:
-            return self.report.end("planned")
-        for row in catalog.find(one.source for one in plan.adopted):
-            catalog.add(replace(row, found_by=self.settings.found_by))
+            return self._end("planned")
+        adopted = {one.source: one.found_by for one in plan.adopted}
+        for row in catalog.find(adopted):
+            catalog.add(replace(row, found_by=adopted[row.source]))
         vanished, tasks = [row.source for row in plan.vanished], deque(plan.tasks)
         del plan  # only unfinished tasks stay in memory
         if tasks:
@@ -93,11 +105,30 @@ class IndexRun:
             catalog.fold()
         else:
             catalog.flush()
-        return self.report.end(self._why_stopped())
+        return self._end(self._why_stopped())
+
+    def _end(self, how: str) -> IndexReport:
+        report = self.report.end(how)
+        counts = {status.key: report.states[status] for status in Status}
+        _log.info("index %s: %s after %.1f s; sources: %s", self.place.shown, how, report.seconds, counts)
+        return report
+
+    def _log_plan(self, plan: Plan) -> None:
+        self._task_count = len(plan.tasks)
+        counts = (len(plan.new), len(plan.changed), len(plan.retried), plan.unchanged_count)
+        _log.info("index %s: %d new, %d changed, %d tried again, %d unchanged", self.place.shown, *counts)
+
+    def _log_row(self, row: Row) -> None:
+        """Log failures, and the progress: about twenty times in a run, or for each file if there are few."""
+        done = self.report.done_count
+        if row.status.is_failure:
+            _log.warning("%s: %s", row.source, row.reason)
+        if done % max(1, self._task_count // _LOG_STEPS) == 0 or done == self._task_count:
+            failed = self.report.failed_count
+            _log.info("index %s: %d of %d files, %d failed", self.place.shown, done, self._task_count, failed)
 
     def _plan(self, listing: Listing, catalog: Catalog | None) -> tuple[Plan, Catalog]:
         """Return the plan and the catalog. The listing, which may be large, is dropped."""
-        self.settings = replace(self.settings, found_by=listing.found_by)
         if catalog is None:
             catalog = Catalog(self.place, self._rebuilt(listing))
         with paused_collector():  # the collector would scan the whole listing again and again
@@ -108,14 +139,12 @@ class IndexRun:
         return plan, catalog
 
     def _rebuilt(self, listing: Listing) -> Iterator[Row]:
-        """Yield the rows of all outputs. Outputs that are not listed now have an unknown `found_by`, so this run cannot
-        mark them as vanished.
-        """
-        listed = {source_name(one.url) for one in listing.sources}
-        for row in rebuild_rows(self.place, listing.found_by, self.settings):
+        """Yield the rows of all outputs."""
+        found_by = {source_name(one.url): one.found_by for one in listing.sources}
+        for row in rebuild_rows(self.place, found_by, self.settings):
             if self._is_stopped():
                 raise Stopped("the run was stopped before it began")
-            yield row if row.source in listed else replace(row, found_by="")
+            yield row
 
     def _rules(self) -> Rules:
         return Rules(
@@ -124,6 +153,7 @@ class IndexRun:
             settings=self.settings.digest,
             max_attempts=self.job.max_attempts,
             force=self.job.force,
+            strict=self.settings.strict,
         )
 
     def _index(self, tasks: deque[Task], catalog: Catalog, hire: Callable[[], Workers]) -> None:
@@ -141,12 +171,13 @@ class IndexRun:
             self.place.sweep()
 
     def _record(self, task: Task, row: Row, catalog: Catalog) -> None:
-        if task.replaces and row.status is Status.INDEXED:
+        if task.replaces and row.status.is_indexed:
             self._replaced.append(task.replaces)
         elif task.replaces:
             row = replace(row, output=task.replaces, status=Status.STALE)
         catalog.add(row)
-        self.report.take_row(row)
+        self.report.take_row(row, task.former)
+        self._log_row(row)
         self.watch.on_row(row)
         now = time.monotonic()
         if now - self._flushed_at > _FLUSH_SECONDS or catalog.unwritten_count >= _FLUSH_ROWS:
@@ -164,21 +195,23 @@ class IndexRun:
         for row in vanished:
             if self._is_stopped():
                 return
-            if self.job.prune and row.has_output:
+            is_kept = row.status.has_output and not self.job.prune
+            if row.status.has_output and not is_kept:
                 self.place.remove(row.output)
                 self.report.pruned_count += 1
-            if self.job.prune or not row.has_output:
+            if not is_kept:
                 catalog.remove(row.source)
             elif row.status is not Status.VANISHED:
                 catalog.add(replace(row, status=Status.VANISHED, time=datetime.now(UTC)))
+            self.report.take_vanished(row.status, is_kept=is_kept)
 
     def _is_stopped(self) -> bool:
         return self._why_stopped() != "finished"
 
     def _why_stopped(self) -> str:
         if self._lease is not None and self._lease.is_lost.is_set():
-            return "another run took over"
+            return TAKEN_OVER
         if self.watch.is_stopped():
             return "stopped"
         most = self.job.max_failures
-        return "too many failures" if most is not None and self.report.failed_count > most else "finished"
+        return TOO_MANY if most is not None and self.report.failed_count > most else "finished"

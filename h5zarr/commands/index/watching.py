@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from h5zarr.commands.index.listing import Listing, ask_identity
@@ -49,14 +49,14 @@ def settle_watched(
     access: Access = USUAL_ACCESS,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Sort the watched sources of a plan into unchanged and changed, by the states of their related files.
+    """Sort the watched sources of a plan into unchanged, given up and changed, by the states of their related files.
 
     Once `is_stopped` returns True, requests stop and the plan is useless.
     """
     if not plan.watched:
         return
     watched, plan.watched = plan.watched, []
-    related = [_decode_or_none(text) for _, text in watched]
+    related = [_decode_or_none(row.related) for _, row in watched]
     places = {
         name: open_beside(task.url, name)
         for (task, _), states in zip(watched, related, strict=True)
@@ -65,11 +65,13 @@ def settle_watched(
     listed = ((source_name(one.url), one.identity) for one in listing.sources)
     now: States = {name: identity for name, identity in listed if identity is not None and name in places}
     now |= _ask_all({name: url for name, url in places.items() if name not in now}, access, is_stopped)
-    for (task, _), states in zip(watched, related, strict=True):
-        if states is not None and all(is_same(before, now[name]) for name, before in states.items()):
+    for (task, row), states in zip(watched, related, strict=True):
+        if states is None or not all(is_same(before, now[name]) for name, before in states.items()):
+            plan.changed.append(replace(task, attempts=0))
+        elif row.status.is_indexed:
             plan.unchanged_count += 1
         else:
-            plan.changed.append(task)
+            plan.given_up.append(row)
 
 
 def _decode_or_none(text: str) -> States | None:

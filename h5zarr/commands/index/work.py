@@ -10,35 +10,36 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from h5zarr import __version__
 from h5zarr.commands.index.listing import ask_identity
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.planning import Task
-from h5zarr.commands.index.rows import Row, Status
+from h5zarr.commands.index.rows import Row, Status, settings_of
 from h5zarr.commands.index.watching import encode_related
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translate import run_translation
 from h5zarr.commands.translate.translation import Translation
 from h5zarr.containers.registry import container_of_format, mark_location, output_formats
-from h5zarr.errors import H5ZarrError, OutputError, SourceError, SourceGone, SourceRefused
+from h5zarr.display import counted
+from h5zarr.errors import H5ZarrError, OutputError, Problem, SourceError, SourceGone, SourceRefused, Truncated
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.source import Identity
-from h5zarr.zarr_model.hierarchy import ArrayNode
 
 
 @dataclass(frozen=True, kw_only=True)
 class IndexSettings:
     """How sources are indexed: where outputs go, in which format, and how files are read.
 
-    A process works on `at_once` sources at a time and starts none after `seconds`, so that batches stay short.
+    If `strict`, a source with problems is a failure. A process works on `at_once` sources at a time and starts none
+    after `seconds`, so that batches stay short.
     """
 
     out: str = field(repr=False)
     format: str = "json"
-    found_by: str = ""
+    strict: bool = False
     access: Access = USUAL_ACCESS
     output_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
     options: Options = field(default_factory=Options)
@@ -51,7 +52,10 @@ class IndexSettings:
 
     @cached_property
     def digest(self) -> str:
-        """A short hash of what affects the outputs: format, options and allowed places, not how files are opened."""
+        """A short hash of what affects the outputs: format, options and allowed places, not how files are opened.
+
+        `settings_of` adds what `strict` changes.
+        """
         return hashlib.sha256(f"{self.format} {self.options!r} {self.access.allow!r}".encode()).hexdigest()[:12]
 
 
@@ -60,6 +64,16 @@ class Unexpected(H5ZarrError):
 
     kind = "unexpected"
     remedy = "This is a bug in h5zarr: please open an issue, with the file if you can."
+
+
+class Rejected(H5ZarrError):
+    """A file was read, but too much of it would be left out. No references are written."""
+
+    def __init__(self, kind: str, message: str, problems: Sequence[Problem], remedy: str, related: str) -> None:
+        self.kind = kind
+        self.problems = tuple(problems)
+        self.related = related
+        super().__init__(message, remedy=remedy)
 
 
 class Done(NamedTuple):
@@ -103,6 +117,7 @@ def index_one(task: Task, settings: IndexSettings, place: Place) -> Done:
             settings.options,
             settings.access,
             output_options=settings.output_options,
+            accept=partial(reject_unreadable, strict=settings.strict),
         )
     except H5ZarrError as error:
         failure = error
@@ -114,6 +129,30 @@ def index_one(task: Task, settings: IndexSettings, place: Place) -> Done:
     # Without the file's state, the next run could not tell whether the same file fails again.
     identity = task.identity or ask_identity(task.url, settings.access)
     return Done(task, failed_row(replace(task, identity=identity), settings, failure, seconds), _may_pass(failure))
+
+
+def reject_unreadable(made: Translation, *, strict: bool = False) -> None:
+    """Raise Rejected if a file is truncated, if it has problems and no readable array, or if `strict` and it has any.
+
+    A valid file without arrays is fine: its references contain its groups and attributes.
+    """
+    problems, is_cut = made.problems, [problem for problem in made.problems if problem.kind == Truncated.kind]
+    related = encode_related(_related(made))
+    if is_cut:
+        message = is_cut[0].message if is_cut[0].path == "/" else str(is_cut[0])
+        raise Rejected(Truncated.kind, message, problems, Truncated.remedy, related)
+    if problems and not made.arrays():
+        raise Rejected(
+            "unreadable", f"nothing in it can be read: {_first_of(problems)}", problems, problems[0].remedy, related
+        )
+    if problems and strict:
+        remedy = "Leave out what cannot be read with exclude=[PATTERN], or index the rest without strict=True."
+        raise Rejected("strict", f"it has problems, and strict=True: {_first_of(problems)}", problems, remedy, related)
+
+
+def _first_of(problems: Sequence[Problem]) -> str:
+    more = f" (and {counted(len(problems) - 1, 'more problem')})" if len(problems) > 1 else ""
+    return f"{problems[0]}{more}"
 
 
 def _describe(error: Exception) -> str:
@@ -129,15 +168,16 @@ def _may_pass(error: H5ZarrError) -> bool:
 
 
 def _indexed_row(task: Task, settings: IndexSettings, made: Translation, seconds: float) -> Row:
-    arrays = [node for node in made.hierarchy.nodes.values() if isinstance(node, ArrayNode)]
+    arrays = made.arrays().values()
+    status = Status.INDEXED_WITH_PROBLEMS if made.problems else Status.INDEXED
     return Row(
         source=task.source,
-        found_by=settings.found_by,
+        found_by=task.found_by,
         identity=made.provenance.sources[0].identity,
         related=encode_related(_related(made)),
         output=task.output,
-        settings=settings.digest,
-        status=Status.INDEXED,
+        settings=settings_of(settings.digest, status, strict=settings.strict),
+        status=status,
         problems=made.problems,
         arrays=len(arrays),
         chunks=sum(array.manifest.count for array in arrays),
@@ -157,13 +197,17 @@ def _related(made: Translation) -> Iterator[tuple[str, Identity | None]]:
 
 def failed_row(task: Task, settings: IndexSettings, error: H5ZarrError, seconds: float = 0.0) -> Row:
     """Return the row of a source that could not be indexed."""
+    status = Status.STALE if task.had_output else Status.FAILED
+    problems, related = (error.problems, error.related) if isinstance(error, Rejected) else ((), "")
     return Row(
         source=task.source,
-        found_by=settings.found_by,
+        found_by=task.found_by,
         identity=task.identity,
+        related=related,
         output=task.output,
-        settings=settings.digest,
-        status=Status.STALE if task.had_output else Status.FAILED,
+        settings=settings_of(settings.digest, status, strict=settings.strict),
+        status=status,
+        problems=problems,
         reason=f"{error.kind}: {error}",
         remedy=error.remedy,
         attempts=task.attempts + 1,

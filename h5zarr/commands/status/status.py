@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from h5zarr.commands.index.catalog import CATALOG, Catalog
+from h5zarr.commands.index.index_text import without_source
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.rows import Row, Status
 from h5zarr.display import counted, readable, summary_repr
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.access import Access
 
-_SHOWN = 20  # sources for each reason
+_REASONS, _SOURCES = 10, 5  # how much is shown unless everything is wanted: reasons per status, sources per reason
+_ATTENTION = (Status.FAILED, Status.STALE, Status.INDEXED_WITH_PROBLEMS, Status.VANISHED)
 
 
 class NoIndex(H5ZarrError, FileNotFoundError):
@@ -28,13 +30,17 @@ class NoIndex(H5ZarrError, FileNotFoundError):
 
 @dataclass(slots=True, repr=False)
 class Summary:
-    """How many sources have each status; `others` are the rows of those that are not indexed."""
+    """How many sources have each status; `others` are the rows of those that are not simply indexed.
+
+    `arrays` and `chunks` count what the up-to-date references contain. `empty_count` is the number of valid files that
+    contain no arrays, or none of those selected.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     others: list[Row] = field(default_factory=list)
-    with_problems_count: int = 0
     arrays: int = 0
     chunks: int = 0
+    empty_count: int = 0
     newest: datetime | None = None
 
     def __repr__(self) -> str:
@@ -44,18 +50,27 @@ class Summary:
     def __str__(self) -> str:
         return "\n".join(summary_lines(self))
 
+    @property
+    def is_good(self) -> bool:
+        """Whether every source is there and has up-to-date references, with or without problems."""
+        return not any(self.counts[status] for status in (Status.FAILED, Status.STALE, Status.VANISHED))
+
     def to_json(self) -> dict[str, Any]:
         """Return the summary for machines, with all sources that need attention."""
-        told: dict[str, Any] = {"counts": {str(status): self.counts[status] for status in Status}}
-        told |= {"with_problems": self.with_problems_count, "arrays": self.arrays, "chunks": self.chunks}
+        told: dict[str, Any] = {"counts": {status.key: self.counts[status] for status in Status}}
+        told |= {"arrays": self.arrays, "chunks": self.chunks, "without_arrays": self.empty_count}
         told["newest"] = None if self.newest is None else self.newest.isoformat()
-        for status in (Status.FAILED, Status.STALE, Status.VANISHED):
-            told[str(status)] = [_describe(row) for row in self.others if row.status is status]
+        for status in _ATTENTION:
+            told[status.key] = [_describe(row) for row in self.others if row.status is status]
         return told
 
 
 def status(
-    out: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None, anon: bool = False
+    out: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    anon: bool = False,
+    network: Mapping[str, float] | None = None,
 ) -> Summary:
     """Summarise the catalog of an index.
 
@@ -63,7 +78,7 @@ def status(
     ----------
     out
         The directory of the index, as a path or URL.
-    storage_options, anon
+    storage_options, anon, network
         How to open it, as in `h5zarr.translate`.
 
     Returns
@@ -76,54 +91,73 @@ def status(
     H5ZarrError
         There is no index, or it cannot be read.
     """
-    access = Access.from_options(storage_options, anon=anon)
-    place = Place(out, access.options_for(os.fspath(out)))
+    access = Access.from_options(storage_options, network, anon=anon)
+    place = Place(out, access.options_for(os.fspath(out)), access.network)
     catalog = Catalog(place)
     summary = Summary()
     for row in catalog.rows():
         summary.counts[row.status] += 1
         summary.newest = max(summary.newest or row.time, row.time)
-        if row.status is Status.INDEXED:
-            summary.with_problems_count += bool(row.problems)
+        if row.status.is_indexed:
             summary.arrays += row.arrays
             summary.chunks += row.chunks
-        else:
+            summary.empty_count += not row.arrays
+        if row.status is not Status.INDEXED:
             summary.others.append(row)
     if not summary.counts and place.read(CATALOG) is None:
         raise NoIndex(f"{place.shown}: no index found")
     return summary
 
 
-def summary_lines(summary: Summary, *, most: int = _SHOWN, phrase: Callable[[str], str] = str) -> Iterator[str]:
-    """Yield the summary as text: counts, then up to `most` sources for each reason."""
-    counts = summary.counts
-    yield ", ".join(f"{counts[status]:,} {status}" for status in Status)
-    about = f"{counted(summary.chunks, 'chunk')} of {counted(summary.arrays, 'array')}"
-    if summary.with_problems_count:
-        about += f"; {counted(summary.with_problems_count, 'source')} with problems, named in the catalog"
-    yield about
+def summary_lines(summary: Summary, *, show_all: bool = False, phrase: Callable[[str], str] = str) -> Iterator[str]:
+    """Yield the summary as text: counts, then the sources that need attention, by reason.
+
+    The lists are short unless `show_all`.
+    """
+    yield ", ".join(f"{summary.counts[status]:,} {status}" for status in Status)
+    empty = f"; {counted(summary.empty_count, 'file')} without arrays" if summary.empty_count else ""
+    yield f"{counted(summary.chunks, 'chunk')} in {counted(summary.arrays, 'array')}{empty}"
     if summary.newest is not None:
         yield f"last change {summary.newest:%Y-%m-%d %H:%M:%S} UTC"
-    for status in (Status.FAILED, Status.STALE, Status.VANISHED):
-        rows = [row for row in summary.others if row.status is status]
-        for reason, found in _by_reason(rows[:10_000]).items():
+    for status in _ATTENTION:
+        reasons = _by_reason([row for row in summary.others if row.status is status])
+        shown = list(reasons.items())[: None if show_all else _REASONS]
+        for (reason, remedy), sources in shown:
             yield ""
-            yield f"{status}: {reason}" if reason else f"{status}:"
-            yield from (f"  {readable(row.source)}" for row in found[:most])
-            if len(found) > most:
-                yield f"  and {len(found) - most:,} more"
-            if found[0].remedy:
-                yield f"  {readable(phrase(found[0].remedy))}"
+            yield f"{status}: {readable(phrase(reason))}"
+            yield from _some(sources, None if show_all else _SOURCES)
+            if remedy:
+                yield f"  {readable(phrase(remedy))}"
+        if len(reasons) > len(shown):
+            yield ""
+            yield f"{status}: and {counted(len(reasons) - len(shown), 'more reason')}"
 
 
-def _by_reason(rows: list[Row]) -> dict[str, list[Row]]:
-    """Return rows grouped by what is wrong with them, ignoring file names."""
-    found: dict[str, list[Row]] = {}
+def _some(sources: Sequence[str], most: int | None) -> Iterator[str]:
+    yield from (f"  {readable(source)}" for source in sources[:most])
+    if most is not None and len(sources) > most:
+        yield f"  and {len(sources) - most:,} more"
+
+
+def _by_reason(rows: Sequence[Row]) -> dict[tuple[str, str], list[str]]:
+    """Return sources grouped by what is wrong with them and what to do, the most frequent first.
+
+    A source with several problems is in several groups.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        kind, _, what = row.reason.partition(": ")
-        short = what.removeprefix(f"{row.source}:").strip()
-        found.setdefault(readable(short or kind) if row.status is not Status.VANISHED else "", []).append(row)
-    return found
+        for reason in _reasons(row):
+            found.setdefault(reason, []).append(row.source)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def _reasons(row: Row) -> Iterator[tuple[str, str]]:
+    if row.status is Status.INDEXED_WITH_PROBLEMS:
+        yield from dict.fromkeys((str(problem), problem.remedy) for problem in row.problems)
+    elif row.status is Status.VANISHED:
+        yield "the source was no longer found", "h5zarr index --prune removes the references."
+    else:
+        yield without_source(row), row.remedy
 
 
 def _describe(row: Row) -> dict[str, Any]:
@@ -133,4 +167,5 @@ def _describe(row: Row) -> dict[str, Any]:
         "reason": row.reason,
         "remedy": row.remedy,
         "attempts": row.attempts,
+        "problems": [problem.to_json() for problem in row.problems],
     }

@@ -147,8 +147,12 @@ def run_translation(
     branch: str | None = None,
     message: str | None = None,
     on_open: Callable[[RequestLog], None] | None = None,
+    accept: Callable[[Translation], None] = lambda translation: None,
 ) -> Translation:
-    """Translate one file and write the references to `out`, if given; see `translate`."""
+    """Translate one file and write the references to `out`, if given; see `translate`.
+
+    `accept` is called before anything is written. If it raises, nothing is.
+    """
     container = None
     if out is not None:
         commit = Commit.of(branch, message)
@@ -161,6 +165,7 @@ def run_translation(
         translation = translate_source(opened, os.fspath(source), options, access, container=container)
     if options.strict and translation.problems:
         raise ProblemsFound(translation.problems)
+    accept(translation)
     if out is not None:
         opening = access.options_for(os.fspath(source))
         writing: dict[str, Any] = {"branch": branch, "message": message, "output_options": output_options}

@@ -150,7 +150,7 @@ def test_secrets_in_the_urls_of_a_list_are_in_nothing_that_is_told_or_written(
         (tmp_path / "files.txt").write_text("\n".join(lines))
         words = ["index", "--files-from", str(tmp_path / "files.txt"), str(out), "--workers", "1"]
         assert main([*words, "--report", str(report), "--metrics", str(tmp_path / "run.prom")]) == 1
-        assert main([*words, "--log-format", "json", "--max-attempts", "1"]) == 1
+        assert main([*words, "--log-format", "json", "--max-attempts", "1", "--fail-on", "any"]) == 1
         assert main(["status", str(out)]) == 1
         assert main(["status", str(out), "--json"]) == 1
     captured = capfd.readouterr()

@@ -20,7 +20,8 @@ PATTERN = "s3://bucket/*.nc"
 
 
 def listing(*sources: tuple[str, Identity | None], found_by: str = PATTERN) -> Listing:
-    return Listing(found_by, tuple(Listed(f"s3://bucket/{name}", name, identity) for name, identity in sources))
+    listed = (Listed(f"s3://bucket/{name}", name, identity, found_by) for name, identity in sources)
+    return Listing(frozenset({found_by}), tuple(listed))
 
 
 def row(name: str, **changes: Any) -> Row:
@@ -67,6 +68,10 @@ def test_what_is_not_known_is_new() -> None:
         (row("a.nc"), None, "changed"),
         (row("a.nc", identity=None), BEFORE, "changed"),
         (row("a.nc", settings="other"), BEFORE, "changed"),
+        (row("a.nc", status=Status.INDEXED_WITH_PROBLEMS), BEFORE, "unchanged"),
+        (row("a.nc", status=Status.INDEXED_WITH_PROBLEMS), AFTER, "changed"),
+        (row("a.nc", settings="abc-strict"), BEFORE, "changed"),
+        (row("a.nc", status=Status.FAILED, attempts=3, settings="abc-strict"), BEFORE, "changed"),
         (row("a.nc", status=Status.VANISHED), BEFORE, "changed"),
         (row("a.nc", status=Status.FAILED, attempts=2), BEFORE, "retried"),
         (row("a.nc", status=Status.STALE, attempts=2), BEFORE, "retried"),
@@ -81,6 +86,33 @@ def test_what_is_not_known_is_new() -> None:
 )
 def test_what_is_known_is_compared(known: Row, listed: Identity | None, expected: str) -> None:
     assert list(names(make_plan(listing(("a.nc", listed)), [known], RULES))) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        (row("a.nc"), "unchanged"),
+        (row("a.nc", status=Status.INDEXED_WITH_PROBLEMS), "changed"),
+        (row("a.nc", status=Status.STALE, attempts=1, settings="abc-strict"), "retried"),
+        (row("a.nc", status=Status.STALE, attempts=3, settings="abc-strict"), "given up"),
+        (row("a.nc", status=Status.FAILED, attempts=3, settings="abc"), "changed"),
+    ],
+)
+def test_a_strict_run_reads_sources_with_problems_again_and_no_others(known: Row, expected: str) -> None:
+    plan = make_plan(listing(("a.nc", BEFORE)), [known], replace(RULES, strict=True))
+    assert list(names(plan)) == [expected]
+
+
+def test_sources_of_this_job_are_counted_by_status() -> None:
+    known = [
+        row("a.nc", status=Status.INDEXED_WITH_PROBLEMS),
+        row("b.nc", status=Status.FAILED),
+        row("gone.nc"),
+        row("other.h5", found_by="s3://bucket/*.h5"),
+    ]
+    plan = make_plan(listing(("a.nc", BEFORE), ("b.nc", AFTER), ("new.nc", BEFORE)), known, RULES)
+    assert plan.states == {Status.INDEXED_WITH_PROBLEMS: 1, Status.FAILED: 1, Status.INDEXED: 1}
+    assert [task.former for task in plan.tasks] == [None, Status.FAILED]
 
 
 def test_attempts_count_from_the_last_change() -> None:
@@ -123,8 +155,7 @@ def test_a_source_that_nobody_is_known_to_have_found_is_adopted_by_who_lists_it(
 
 
 def test_a_source_that_is_listed_twice_is_indexed_once() -> None:
-    twice = Listing(PATTERN, (Listed("s3://bucket/a.nc", "a.nc", BEFORE), Listed("s3://bucket/a.nc", "a.nc", BEFORE)))
-    assert names(make_plan(twice, [], RULES)) == {"new": ["a.nc.json"]}
+    assert names(make_plan(listing(("a.nc", BEFORE), ("a.nc", BEFORE)), [], RULES)) == {"new": ["a.nc.json"]}
 
 
 def test_what_was_never_tried_comes_first() -> None:
@@ -138,5 +169,6 @@ def test_a_source_is_called_what_its_references_call_it() -> None:
     assert source_name("https://me:hunter2@host/a b.nc") == "https://host/a%20b.nc"
     assert "hunter2" not in source_name("https://host/a.nc?X-Amz-Signature=hunter2")
     assert source_name("simplecache::s3://bucket/a.nc") == "s3://bucket/a.nc"
-    plan = make_plan(Listing(PATTERN, (Listed("https://me:hunter2@host/a.nc", "a.nc", None),)), [], RULES)
+    listed = Listed("https://me:hunter2@host/a.nc", "a.nc", None, PATTERN)
+    plan = make_plan(Listing(frozenset({PATTERN}), (listed,)), [], RULES)
     assert "hunter2" not in repr(plan)

@@ -32,6 +32,7 @@ def write_values(path: Path, values: Any = VALUES) -> None:
 
 def link_to(path: Path, other: str) -> None:
     with h5py.File(path, "w") as file:
+        file["own"] = VALUES
         file["linked"] = h5py.ExternalLink(other, "/values")
 
 
@@ -44,6 +45,7 @@ def map_to(path: Path, other: str) -> None:
 
 def lay_out_in(path: Path, other: str) -> None:
     with h5py.File(path, "w") as file:
+        file["own"] = VALUES
         file.create_dataset("raw", (6,), "<i4", external=[(other, 0, 24)])
 
 
@@ -68,7 +70,7 @@ def run(data: Path, threads: ThreadPoolExecutor, **choices: Any) -> tuple[int, i
     """Index files whose names begin with "main", and return how many were indexed, and how many were unchanged."""
     report = h5zarr.index(str(data / "main*.h5"), data / "refs", executor=threads, **choices)
     assert not report.failed
-    return report.indexed_count, report.unchanged_count
+    return report.indexed_count + report.with_problems_count, report.unchanged_count
 
 
 def test_a_change_of_another_file_is_one_of_the_source(kind: Any, tmp_path: Path, threads: ThreadPoolExecutor) -> None:
@@ -110,6 +112,24 @@ def test_a_broken_file_is_looked_at_again_once_it_has_changed(tmp_path: Path, th
     write_values(tmp_path / "other.h5")
     assert run(tmp_path, threads) == (1, 0)
     assert not next(iter(rows_of(tmp_path / "refs").values())).problems
+
+
+def test_a_source_that_was_given_up_is_tried_again_once_the_file_that_it_lacked_is_there(
+    tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
+    with h5py.File(tmp_path / "main.h5", "w") as file:
+        file["linked"] = h5py.ExternalLink("other.h5", "/values")
+
+    def run_once() -> h5zarr.IndexReport:
+        return h5zarr.index(str(tmp_path / "main.h5"), tmp_path / "refs", executor=threads, max_attempts=1)
+
+    assert [row.attempts for row in run_once().failed] == [1]
+    assert [row.attempts for row in run_once().given_up] == [1]
+    (tmp_path / "other.h5").write_bytes(b"<html>")
+    again = run_once()
+    assert ([row.attempts for row in again.failed], again.is_failure) == ([1], True)  # something has changed
+    write_values(tmp_path / "other.h5")
+    assert (run_once().indexed_count, run_once().unchanged_count) == (1, 1)
 
 
 def test_files_of_files_count_too(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
@@ -199,7 +219,7 @@ def test_files_behind_signed_urls_are_asked_for_with_the_signature_of_the_day(
         def again(signature: int) -> tuple[int, int]:
             urls = [server.url(f"/d/main.h5?signature={signature}")]
             report = h5zarr.index(urls, tmp_path / "refs", executor=threads)
-            return report.indexed_count, report.unchanged_count
+            return report.indexed_count + report.with_problems_count, report.unchanged_count
 
         assert again(1) == (1, 0)
         server.files = {name.replace("=1", "=2"): content for name, content in server.files.items()}
