@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -17,7 +17,7 @@ from xarray.core.variable import Variable
 from h5zarr.engine.elements import Presentation, choose_presentation, present
 from h5zarr.engine.encoding import netcdf_encoding
 from h5zarr.engine.netcdf_attributes import restore_attributes, restore_fill
-from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Problem, ProblemWarning, surprised
+from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Problem, ProblemWarning, SourceError, surprised
 from h5zarr.netcdf_names import HIDDEN
 from h5zarr.zarr_model.hierarchy import USUAL_FORM, ArrayNode, GroupNode, GroupRecord, Hierarchy, VariableRecord
 from h5zarr.zarr_model.missing import FILL_VALUE
@@ -49,13 +49,22 @@ Read: TypeAlias = Callable[[str], ArrayValues]
 class HierarchyDataStore(AbstractDataStore):
     """One group of a hierarchy. `read` returns the values of the array at a path; `source` is the file's path or URL.
 
-    Closing the data store calls `close`.
+    Closing the data store calls `close`. `problems` names the variables that were left out because of their errors.
+    The values of coordinates, which xarray reads as soon as it has opened a dataset, are read with their variable, so
+    that they fail there; those of `dropped` variables are not.
     """
 
     def __init__(
-        self, hierarchy: Hierarchy, group: str, read: Read, source: str, close: Callable[[], None] | None = None
+        self,
+        hierarchy: Hierarchy,
+        group: str,
+        read: Read,
+        source: str,
+        close: Callable[[], None] | None = None,
+        dropped: Collection[str] = (),
     ) -> None:
-        self._close = close
+        self.problems: list[Problem] = []
+        self._close, self._dropped = close, dropped
         self._hierarchy = hierarchy
         self._path = "/" + group.strip("/")
         self._read, self._source = read, source
@@ -67,11 +76,22 @@ class HierarchyDataStore(AbstractDataStore):
 
     def get_variables(self) -> dict[str, Variable]:
         prefix = self._path.rstrip("/") + "/"
-        variables = {}
+        variables: dict[str, Variable] = {}
+        sizes: dict[str, int] = {}
+        self.problems.clear()
         for path, node in self._hierarchy.nodes.items():
             if isinstance(node, ArrayNode) and path.startswith(prefix) and "/" not in (name := path[len(prefix) :]):
                 make = partial(self._open_variable, path, node)
-                variables[name] = self._follow(path, make, self._hierarchy.record_of(path))
+                try:
+                    variable = self._follow(path, make, self._hierarchy.record_of(path))
+                    _check_sizes(path, variable, sizes)
+                except SourceError:
+                    raise
+                except H5ZarrError as error:
+                    what = f"{str(error).removeprefix(f'{path}: ')}; the variable is left out"
+                    self.problems.append(Problem(path, error.kind, what, error.remedy))
+                else:
+                    variables[name] = variable
         return variables
 
     def get_attrs(self) -> dict[str, Any]:
@@ -119,6 +139,8 @@ class HierarchyDataStore(AbstractDataStore):
         if _IN_ENCODING in attributes:
             encoding[_IN_ENCODING] = attributes.pop(_IN_ENCODING)
         shown = _ShownArray(array.shape, presentation, self._read(path))
+        if array.dimension_names == (name := path.rpartition("/")[2],) and name not in self._dropped:
+            shown.hold()
         return Variable(array.dimension_names, indexing.LazilyIndexedArray(shown), attributes, encoding)
 
     def _restore_variable(self, array: ArrayNode, record: VariableRecord, presentation: Presentation) -> dict[str, Any]:
@@ -126,6 +148,13 @@ class HierarchyDataStore(AbstractDataStore):
         hidden = self._hidden() | set(notes.foreign)
         fill = {} if FILL_VALUE in hidden else restore_fill(array.attributes, record.fill_value, presentation.dtype)
         return restore_attributes(array.attributes, record.types, hidden | {FILL_VALUE}, dict(notes.padded)) | fill
+
+
+def _check_sizes(path: str, variable: Variable, sizes: dict[str, int]) -> None:
+    """Raise MalformedFile if a dimension has another length than in the variables before; add it to `sizes` if not."""
+    for name, length in zip(variable.dims, variable.shape, strict=True):
+        if (known := sizes.setdefault(str(name), length)) != length:
+            raise MalformedFile(f"{path}: dimension {name!r} has length {length}, but {known} in another variable")
 
 
 def _describe_groups(hierarchy: Hierarchy, path: str) -> str:
@@ -156,6 +185,10 @@ class _ShownArray(BackendArray):
     def __init__(self, shape: tuple[int, ...], presentation: Presentation, values: ArrayValues) -> None:
         self.shape, self.dtype = shape, presentation.dtype
         self._presentation, self._values = presentation, values
+
+    def hold(self) -> None:
+        """Read all values of a one-dimensional array, and keep them."""
+        self._values = np.asarray(self._values[(slice(None),)])
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)

@@ -6,15 +6,17 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 from xarray.backends.common import BackendEntrypoint
-from xarray.backends.store import StoreBackendEntrypoint
 
 from h5zarr.containers.container import Owner
 from h5zarr.containers.registry import container_of
 from h5zarr.encode.encode import FILL_VALUE_KIND
 from h5zarr.engine.datastore import HierarchyDataStore
+from h5zarr.engine.decoding import decode_dataset
 from h5zarr.engine.values import open_values
+from h5zarr.errors import ProblemWarning
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.opening import Opened, open_hierarchy
@@ -167,8 +169,18 @@ def _open(place: Any, **chosen: Any) -> Opened:
 
 
 def _open_group(opened: Opened, group: str, decoding: Mapping[str, Any]) -> Dataset:
-    store = HierarchyDataStore(opened.hierarchy, group, partial(open_values, opened), opened.source, opened.close)
-    dataset = StoreBackendEntrypoint().open_dataset(store, **decoding)
+    dropped = decoding.get("drop_variables") or ()
+    store = HierarchyDataStore(
+        opened.hierarchy,
+        group,
+        partial(open_values, opened),
+        opened.source,
+        opened.close,
+        (dropped,) if isinstance(dropped, str) else tuple(dropped),
+    )
+    dataset, problems = decode_dataset(store, group, {**decoding, "drop_variables": dropped})
+    for problem in (*store.problems, *problems):
+        warn(f"{opened.url}:{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel=4)
     if Location.parse(opened.url).path is None:
         # Otherwise xarray stores the URL as it was given, including any secrets.
         dataset.encoding["source"] = opened.url

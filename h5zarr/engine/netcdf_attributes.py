@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import MalformedFile
+from h5zarr.errors import SURPRISES, MalformedFile
 from h5zarr.netcdf_names import HIDDEN
 from h5zarr.zarr_model.hierarchy import AttributeType, Json, KeptFillValue
 from h5zarr.zarr_model.missing import FILL_VALUE, decode_missing_number
@@ -48,8 +48,11 @@ def restore_fill(attributes: Mapping[str, Json], kept: KeptFillValue | None, dty
         return {}
     if isinstance(attributes[FILL_VALUE], str) and dtype.kind in "OU":
         return {FILL_VALUE: attributes[FILL_VALUE]}
-    number = decode_missing_number(attributes[FILL_VALUE])
-    return {FILL_VALUE: np.asarray(number).astype(dtype.newbyteorder("="))[()]}
+    try:
+        number = decode_missing_number(attributes[FILL_VALUE])
+        return {FILL_VALUE: np.asarray(number).astype(dtype.newbyteorder("="))[()]}
+    except SURPRISES:  # in references that others wrote; it costs the masking, not the variable
+        return {FILL_VALUE: attributes[FILL_VALUE]}
 
 
 def _restore(value: Json, kind: AttributeType | None) -> Any:

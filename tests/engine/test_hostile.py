@@ -1,4 +1,4 @@
-"""References come from anybody: what they say wrongly is an error of h5zarr, and never another value."""
+"""References come from anybody: what they say wrongly is a warning or an error of h5zarr, and never another value."""
 
 from __future__ import annotations
 
@@ -47,6 +47,12 @@ def one_array(data_type: Any, fill_value: Any, **more: Any) -> dict[str, Any]:
     }
     refs = {"zarr.json": json.dumps({"zarr_format": 3, "node_type": "group"}), "a/zarr.json": json.dumps(array)}
     return refs if chunk is None else refs | {"a/c/0": chunk}
+
+
+def check_left_out(path: Path, refs: dict[str, Any], match: str) -> None:
+    """Fail unless the only array is left out with a warning that names it."""
+    with pytest.warns(ProblemWarning, match=rf":/a: .*{match}.*; the variable is left out"):
+        assert not open_references(path, refs).variables
 
 
 # --- what is recorded of a file
@@ -214,9 +220,10 @@ def test_a_pair_of_names_is_needed_for_a_complex_number(refs: dict[str, Any], tm
     ],
     ids=str,
 )
-def test_a_fill_value_of_another_type_is_an_error(data_type: Any, fill_value: Any, tmp_path: Path) -> None:
-    with pytest.raises(H5ZarrError, match=r"/a: the fill value does not fit the type"):
-        open_references(tmp_path, one_array(data_type, fill_value))
+def test_an_array_with_a_fill_value_of_another_type_is_left_out(
+    data_type: Any, fill_value: Any, tmp_path: Path
+) -> None:
+    check_left_out(tmp_path, one_array(data_type, fill_value), "the fill value does not fit the type")
 
 
 @pytest.mark.parametrize(
@@ -224,14 +231,12 @@ def test_a_fill_value_of_another_type_is_an_error(data_type: Any, fill_value: An
     ["bfloat16", "float", {"name": "null_terminated_bytes"}, {"name": "structured", "configuration": {"fields": [1]}}],
     ids=str,
 )
-def test_a_type_that_nobody_knows_is_an_error_that_names_the_array(data_type: Any, tmp_path: Path) -> None:
-    with pytest.raises(H5ZarrError, match=r"^/a: "):
-        open_references(tmp_path, one_array(data_type, 0))
+def test_an_array_of_a_type_that_nobody_knows_is_left_out(data_type: Any, tmp_path: Path) -> None:
+    check_left_out(tmp_path, one_array(data_type, 0), "")
 
 
-def test_a_codec_that_nobody_knows_is_an_error_that_names_the_array(tmp_path: Path) -> None:
-    with pytest.raises(H5ZarrError, match=r"^/a: .*grib"):
-        open_references(tmp_path, one_array("int32", 0, codecs=[*LITTLE, {"name": "numcodecs.grib"}]))
+def test_an_array_with_a_codec_that_nobody_knows_is_left_out(tmp_path: Path) -> None:
+    check_left_out(tmp_path, one_array("int32", 0, codecs=[*LITTLE, {"name": "numcodecs.grib"}]), "grib")
 
 
 def test_a_chunk_that_zarr_cannot_decode_is_an_error_that_names_the_array(tmp_path: Path) -> None:
@@ -246,7 +251,6 @@ def test_a_chunk_that_zarr_cannot_decode_is_an_error_that_names_the_array(tmp_pa
         ({"name": "numcodecs.shuffle", "configuration": {"elementsize": {}}}, 3),
         ({"name": "numcodecs.shuffle", "configuration": {"elementsize": 1.5}}, 3),
         ({"name": "numcodecs.zlib", "configuration": {"level": 1}}, 1 << 62),
-        ({"name": "h5zarr.elements", "configuration": {"datatype": "AAAA"}}, 3),
     ],
     ids=str,
 )
@@ -257,10 +261,24 @@ def test_settings_of_codecs_that_make_no_sense_are_an_error(codec: Any, chunk_sh
         open_references(tmp_path, one_array("int32", 0, codecs=[*LITTLE, codec], chunk_grid=grid, chunk=content))
 
 
-@pytest.mark.parametrize("value", ["N/A", [1, 2, 3], None, {"a": 1}, 1 << 70], ids=str)
-def test_a_missing_value_that_is_no_number_is_an_error(value: Any, tmp_path: Path) -> None:
-    with pytest.raises(H5ZarrError, match=r"^/a: "):
-        open_references(tmp_path, one_array("int32", 0, attributes={"_FillValue": value}))
+def test_an_array_whose_codec_has_settings_that_make_no_sense_is_left_out(tmp_path: Path) -> None:
+    codec = {"name": "h5zarr.elements", "configuration": {"datatype": "AAAA"}}
+    check_left_out(tmp_path, one_array("int32", 0, codecs=[*LITTLE, codec]), "")
+
+
+@pytest.mark.parametrize("value", ["N/A", [4, 5, 6], None, 1 << 70], ids=str)
+def test_a_missing_value_that_is_no_number_masks_nothing(value: Any, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", xarray.SerializationWarning)
+        opened = open_references(tmp_path, one_array("int32", 0, attributes={"_FillValue": value}))
+    assert opened["a"].values.tolist() == [0, 0, 0]
+
+
+def test_a_missing_value_that_xarray_cannot_use_is_ignored_with_a_warning(tmp_path: Path) -> None:
+    with pytest.warns(ProblemWarning, match=r":/a: xarray cannot decode it .*; it is decoded without _FillValue"):
+        opened = open_references(tmp_path, one_array("int32", 0, attributes={"_FillValue": {"a": 1}}))
+    assert opened["a"].values.tolist() == [0, 0, 0]
+    assert opened["a"].attrs == {"_FillValue": {"a": 1}}
 
 
 def test_the_missing_value_of_text_is_text(tmp_path: Path) -> None:
