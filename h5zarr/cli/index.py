@@ -210,7 +210,10 @@ def _explain(arguments: argparse.Namespace, error: Exception) -> tuple[str, str]
     from h5zarr.io.location import Location
 
     if isinstance(error, ImportError):
-        return f"{Location.parse(arguments.out)}: a package is missing: {error.name}", 'pip install "h5zarr[index]"'
+        return (
+            f"{Location.parse(arguments.out)}: a package is missing: {error.name}",
+            f"Install it: pip install {error.name}",
+        )
     if isinstance(error, UnclearTemplate):
         return f"--name: {error}", ""
     assert isinstance(error, H5ZarrError)

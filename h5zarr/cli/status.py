@@ -60,7 +60,7 @@ def status(arguments: argparse.Namespace) -> int:
     except H5ZarrError as error:
         return complain(arguments.out, str(error), error.remedy)
     except ImportError as error:
-        return complain(arguments.out, f"a package is missing: {error.name}", 'pip install "h5zarr[index]"')
+        return complain(arguments.out, f"a package is missing: {error.name}", f"Install it: pip install {error.name}")
     if arguments.json:
         write_lines([json.dumps(summary.to_json(), indent=2)])
     else:

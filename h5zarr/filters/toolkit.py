@@ -131,7 +131,7 @@ def check_room(given: int, nbytes: int, what: str) -> None:
 class PackageMissing(Unsupported):
     """The filter is known, but the package that decodes it is not installed."""
 
-    remedy = "Install it: pip install 'h5zarr[filters]'"
+    remedy = "Install it, or all packages for filters: pip install blosc2 imagecodecs zfpy"
 
 
 def load(package: str, filter_name: str) -> Any:
@@ -139,4 +139,6 @@ def load(package: str, filter_name: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise PackageMissing(f"filter {filter_name} needs the package {package.partition('.')[0]}") from error
+        name = package.partition(".")[0]
+        remedy = f"Install it: pip install {name}"
+        raise PackageMissing(f"filter {filter_name} needs the package {name}", remedy=remedy) from error

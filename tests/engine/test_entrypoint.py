@@ -296,7 +296,7 @@ def test_a_filter_whose_package_is_missing_is_named_with_file_and_array(monkeypa
             H5ZarrError, match=r"filters_plugins\.h5:/blosc2: filter blosc2 needs the package"
         ) as caught:
             found.blosc2.load()
-        assert caught.value.__notes__ == ["Install it: pip install 'h5zarr[filters]'"]
+        assert caught.value.__notes__ == ["Install it: pip install blosc2"]
         assert caught.value.__cause__ is None
         assert found.zstd.load().shape
 

@@ -75,7 +75,7 @@ def load_icechunk(shown: str) -> Any:
     try:
         import icechunk
     except ImportError:
-        remedy = "Install it: pip install 'h5zarr[icechunk]'"
+        remedy = "Install it: pip install icechunk zstandard"
         raise OutputError(shown, "the package icechunk is not installed", remedy=remedy) from None
     finally:
         if is_first:
