@@ -26,8 +26,9 @@ class H5ZarrError(Exception):
             self.add_note(self.remedy)
 
     def naming(self, where: str) -> Self:
-        """Prefix the message with the location `where`, and return this error."""
-        self.args = (f"{where}: {self}",)
+        """Prefix the message with the location `where`, unless it has that prefix, and return this error."""
+        if not str(self).startswith(f"{where}:"):
+            self.args = (f"{where}: {self}",)
         return self
 
     def __str__(self) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from h5zarr.errors import H5ZarrError, SourceError
 from h5zarr.hdf5.file import read_file
 from h5zarr.hdf5.model import H5File
 from h5zarr.io.access import Access
@@ -56,14 +57,14 @@ def scan(
 
 def scan_source(source: Source, limits: Limits = USUAL) -> H5File:
     """Return all metadata of an open HDF5 source. The source's log then records the requests."""
-    with paused_collector():
+    with paused_collector(), naming_errors(source.url):
         step = read_file(source.url, source.nbytes, limits)
         return run(step, bounded(source.read_many, limits), source.planner)
 
 
 def scan_any(source: Source, limits: Limits = USUAL) -> H5File | ClassicFile:
     """Return all metadata of an open source in any supported format."""
-    with paused_collector():
+    with paused_collector(), naming_errors(source.url):
         step = read_any(source.url, source.nbytes, limits)
         return run(step, bounded(source.read_many, limits), source.planner)
 
@@ -88,6 +89,17 @@ def read_any(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File | Cla
     except StopIteration as finished:
         file: H5File = finished.value
         return file
+
+
+@contextmanager
+def naming_errors(url: str) -> Iterator[None]:
+    """Name the file in errors about its content. Errors of sources already name theirs."""
+    try:
+        yield
+    except H5ZarrError as error:
+        if not isinstance(error, SourceError):
+            error.naming(url)
+        raise
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from warnings import warn
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import References
 from h5zarr.containers.registry import decode_source, plain_location, read_references
-from h5zarr.errors import MalformedFile, ProblemWarning, Unsupported
+from h5zarr.errors import ProblemWarning
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
 from h5zarr.io.source import Identity, Source, open_source
@@ -105,10 +105,7 @@ def _open_file(source: Source, location: Location, sources: Sources, verify: boo
     from h5zarr.commands.translate.options import Options
     from h5zarr.commands.translate.translate import translate_source
 
-    try:
-        translation = translate_source(source, location.text, Options(), sources.access)
-    except (MalformedFile, Unsupported) as error:
-        raise error.naming(source.url) from None
+    translation = translate_source(source, location.text, Options(), sources.access)
     hierarchy = translation.hierarchy
     # The URL as given: the one in references has lost signatures and caches. The path, if relative, becomes absolute.
     own = location.for_references()[0]

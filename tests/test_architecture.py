@@ -25,19 +25,20 @@ netcdf_names:
 patterns:
 filters: display errors
 limits: errors
+signatures: errors
 processes: errors
-io: errors limits
-hdf5: display errors filters limits io
+io: errors limits signatures
+hdf5: display errors filters limits io signatures
 tree: errors io
 netcdf3: display errors limits io tree
 netcdf4: errors netcdf_names io hdf5 tree
 zarr_model: display errors filters io tree
 codecs: errors filters hdf5 netcdf4 zarr_model
 encode: errors filters io tree zarr_model
-formats: limits io hdf5 netcdf3
+formats: errors limits io hdf5 netcdf3
 read: errors filters limits io netcdf4 zarr_model
 commands/inspect: display errors netcdf_names patterns filters io hdf5 netcdf3 netcdf4 formats
-containers: errors limits io zarr_model encode read
+containers: errors limits io zarr_model encode read signatures
 commands/translate: display errors patterns io hdf5 tree netcdf3 netcdf4 zarr_model encode formats containers
 commands/validate: display errors filters io zarr_model read containers
 commands/convert: display errors patterns io zarr_model read containers commands/translate
@@ -50,7 +51,7 @@ commands/status: display errors io commands/index
 store: display io zarr_model read opening
 commands/verify: display errors netcdf_names processes io zarr_model read opening store
 engine: errors netcdf_names filters io tree zarr_model encode read containers opening store
-cli: display errors limits io zarr_model commands/inspect containers commands/translate commands/validate
+cli: display errors limits signatures io zarr_model commands/inspect containers commands/translate commands/validate
     commands/convert commands/index commands/check commands/status commands/verify
 __main__: cli
 """

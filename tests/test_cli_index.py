@@ -101,11 +101,11 @@ def test_a_broken_file_is_told_with_its_remedy_and_makes_the_exit_code_one(
     assert main(["index", str(data), str(out), "--max-attempts", "1"]) == 1
     said = capfd.readouterr().err
     assert f"{data}/broken.nc: " in said
-    assert "not an HDF5 file" in said
+    assert "not an HDF5 or netCDF file" in said
     assert main(["index", str(data), str(out), "--max-attempts", "1"]) == 0
     said = capfd.readouterr().err
     assert "1 source given up: tried again after a change, or with --force\n" in said
-    assert f"  {data}/broken.nc: not an HDF5 file" in said
+    assert f"  {data}/broken.nc: not an HDF5 or netCDF file" in said
 
 
 def test_too_many_failures_end_a_run(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -421,7 +421,7 @@ def test_status_says_what_the_catalog_does(data: Path, out: Path, capfd: pytest.
     assert main(["status", str(out)]) == 1
     said = capfd.readouterr().out
     assert "2 indexed, 0 indexed with problems, 1 failed, 0 stale, 1 vanished" in said
-    assert "not an HDF5 file" in said
+    assert "not an HDF5 or netCDF file" in said
     assert main(["status", str(out), "--json"]) == 1
     told = json.loads(capfd.readouterr().out)
     assert told["counts"] == {"indexed": 2, "indexed_with_problems": 0, "failed": 1, "stale": 0, "vanished": 1}

@@ -16,6 +16,7 @@ from h5zarr.io.protocols import PROTOCOL
 from h5zarr.io.source import Source
 from h5zarr.io.span import Span
 from h5zarr.limits import USUAL, Limits
+from h5zarr.signatures import HEAD_NBYTES, WrongFormat, wrong_format
 
 if TYPE_CHECKING:  # only needed to read references
     from h5zarr.containers.references import References
@@ -130,6 +131,12 @@ def container_in(source: Source) -> Container | None:
     """Return the container of an open file, by its first bytes; None if it is something else."""
     (head,) = source.read_many([Span(0, min(_SNIFFED_NBYTES, source.nbytes))])
     return _by_bytes(bytes(head))
+
+
+def not_references(source: Source) -> WrongFormat:
+    """Return the error that says what an open file is instead of references."""
+    (head,) = source.read_many([Span(0, min(HEAD_NBYTES, source.nbytes))])
+    return wrong_format(bytes(head), "references").naming(source.url)
 
 
 def decode_source(source: Source, url: str, limits: Limits = USUAL) -> References | None:

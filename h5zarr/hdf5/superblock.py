@@ -12,6 +12,7 @@ from h5zarr.hdf5.messages.kinds import Kind
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.span import Span
 from h5zarr.io.steps import Step
+from h5zarr.signatures import wrong_format
 
 
 class NotHdf5(Unsupported):
@@ -62,19 +63,13 @@ def read_superblock(nbytes: int) -> Step[Superblock]:
     for span, block in zip(far, blocks, strict=True):
         if bytes(block[:8]) == SIGNATURE:
             return _decode(bytes(block), span.address, nbytes)
-    raise _not_hdf5(bytes(head[:8]))
+    raise _not_hdf5(bytes(head))
 
 
-def _not_hdf5(beginning: bytes) -> H5ZarrError:
-    if beginning[:4] in (b"CDF\x01", b"CDF\x02", b"CDF\x05"):
+def _not_hdf5(head: bytes) -> H5ZarrError:
+    if head[:4] in (b"CDF\x01", b"CDF\x02", b"CDF\x05"):
         return NotHdf5("this is a netCDF-3 file, but HDF5 is required here")
-    if not beginning:
-        return MalformedFile("not an HDF5 file: it is empty", remedy="Check the path or URL.")
-    is_html = beginning.lstrip().startswith(b"<")
-    return MalformedFile(
-        f"not an HDF5 file: it starts with {beginning!r}; no signature at byte 0, 512, 1024, …",
-        remedy=f"{'This is probably an HTML login or error page. ' if is_html else ''}Check the path or URL.",
-    )
+    return wrong_format(head)
 
 
 def _decode(block: bytes, place: int, nbytes: int) -> Superblock:
@@ -83,7 +78,9 @@ def _decode(block: bytes, place: int, nbytes: int) -> Superblock:
     The stored base address is not used. A user block may have been added after the file was written, and in that case
     the HDF5 library also relies on the actual position.
     """
-    version = block[8] if len(block) > 8 else -1
+    if len(block) < 9:
+        raise MalformedFile("superblock is truncated", at=place)
+    version = block[8]
     if version in (0, 1):
         return _decode_old(block, place, nbytes, version)
     if version in (2, 3):

@@ -101,6 +101,11 @@ DIRECTORY = Failure(
     "Give the path or URL of a file in it. For all files in it: h5zarr index.",
     SourceIsDirectory,
 )
+ZARR_DIRECTORY = Failure(
+    "this is a directory of Zarr data",
+    "The data is Zarr already: open it with xarray.open_zarr or zarr.open.",
+    SourceIsDirectory,
+)
 REFUSED = Failure("access was refused", "Check the credentials; a public bucket may need anon=True.", SourceRefused)
 NOT_PERMITTED = Failure(
     "you do not have permission to read this file",

@@ -12,10 +12,11 @@ from typing import Self
 
 from h5zarr.errors import SourceError
 from h5zarr.io.column import BlockColumn, SpanColumn
-from h5zarr.io.failure import CLOSED, DIRECTORY, GONE, NOT_PERMITTED, SHRUNK, Failure, source_error
+from h5zarr.io.failure import CLOSED, DIRECTORY, GONE, NOT_PERMITTED, SHRUNK, ZARR_DIRECTORY, Failure, source_error
 from h5zarr.io.log import RequestLog
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
+from h5zarr.signatures import is_zarr_directory
 
 _NOT_A_FILE = Failure("this is not a regular file", "Give the path of a file.")
 _TRUNCATED = Failure("the file has become shorter while it was read", "Try again when nothing writes to it any more.")
@@ -121,7 +122,9 @@ def _open_file(path: str, url: str) -> int:
             return os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
         raise _describe(url, error) from None
-    raise source_error(url, DIRECTORY if stat.S_ISDIR(mode) else _NOT_A_FILE)
+    if stat.S_ISDIR(mode):
+        raise source_error(url, ZARR_DIRECTORY if is_zarr_directory(path) else DIRECTORY)
+    raise source_error(url, _NOT_A_FILE)
 
 
 def _describe(url: str, error: OSError | ValueError) -> SourceError:

@@ -285,7 +285,7 @@ def test_what_is_no_path_is_refused(wrong: Any) -> None:
 
 def test_what_is_no_file_of_any_known_kind_is_named(tmp_path: Path) -> None:
     (tmp_path / "text.nc").write_text("hello")
-    with pytest.raises(H5ZarrError, match=r"text.nc: not an HDF5 file"):
+    with pytest.raises(H5ZarrError, match=r"text.nc: not an HDF5 or netCDF file"):
         xr.open_dataset(tmp_path / "text.nc", engine="h5zarr")
 
 

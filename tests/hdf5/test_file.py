@@ -126,14 +126,14 @@ def test_a_truncated_file_says_how_much_is_missing(path: Path) -> None:
 def test_a_file_without_a_superblock_is_refused_with_what_it_begins_with(tmp_path: Path) -> None:
     path = tmp_path / "text.h5"
     path.write_text("Dear Sir or Madam")
-    with pytest.raises(MalformedFile, match=r"not an HDF5 file.*b'Dear Sir'"):
+    with pytest.raises(MalformedFile, match=r"not an HDF5 or netCDF file.*b'Dear Sir"):
         h5zarr.scan(str(path))
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "empty.h5"
     path.write_bytes(b"")
-    with pytest.raises(MalformedFile, match="not an HDF5 file: it is empty"):
+    with pytest.raises(MalformedFile, match="not an HDF5 or netCDF file: this is an empty file"):
         h5zarr.scan(str(path))
 
 

@@ -88,7 +88,7 @@ def test_the_first_signature_counts() -> None:
 
 
 def test_a_signature_between_the_places_does_not_count() -> None:
-    with pytest.raises(MalformedFile, match="not an HDF5 file"):
+    with pytest.raises(MalformedFile, match="not an HDF5 or netCDF file"):
         read(FakeFile({768: superblock_v2()}, nbytes=4096))
 
 
@@ -110,7 +110,7 @@ def test_an_unknown_version_is_refused_with_its_place(version: int) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\x89HDF\r\n\x1a", b"\x89PNG\r\n\x1a\n" + bytes(3000)])
 def test_what_is_no_hdf5_file_is_told_so(content: bytes) -> None:
-    with pytest.raises(MalformedFile, match="not an HDF5 file"):
+    with pytest.raises(MalformedFile, match="not an HDF5 or netCDF file"):
         read(FakeFile({0: content}))
 
 

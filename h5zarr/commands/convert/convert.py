@@ -21,11 +21,12 @@ from h5zarr.containers.registry import (
     check_output_before,
     container_for_output,
     decode_source,
+    not_references,
     plain_location,
     read_references,
 )
 from h5zarr.display import counted, summary_repr
-from h5zarr.errors import ArgumentError, MalformedFile, OutputError, Problem, ProblemWarning, Unsupported
+from h5zarr.errors import ArgumentError, MalformedFile, OutputError, Problem, ProblemWarning
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
@@ -210,9 +211,9 @@ def _read(
                 on_open(source.log)
             if (references := decode_source(source, url, access.limits)) is not None:
                 return references, source.log
+            raise not_references(source)
     finally:
         sources.close()
-    raise Unsupported(f"{Location.parse(url)}: not references", remedy="Translate it first: h5zarr translate.")
 
 
 def _settle_fill(read: References, given: Mapping[str, Json], ask: Ask | None, zarr_format: int) -> Hierarchy:

@@ -208,7 +208,7 @@ def failed_row(task: Task, settings: IndexSettings, error: H5ZarrError, seconds:
         settings=settings_of(settings.digest, status, strict=settings.strict),
         status=status,
         problems=problems,
-        reason=f"{error.kind}: {error}",
+        reason=f"{error.kind}: {str(error).removeprefix(f'{task.source}: ')}",
         remedy=error.remedy,
         attempts=task.attempts + 1,
         seconds=round(seconds, 6),

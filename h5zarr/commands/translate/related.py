@@ -281,7 +281,7 @@ class Related:
         except H5ZarrError as error:
             source.close()
             self.unread[url] = source.identity
-            return SourceError(f"{source.url}: {error}").with_traceback(None)
+            return SourceError(str(error.naming(source.url))).with_traceback(None)
         return Member(url=url, reference=reference, identity=source.identity, file=file), source
 
 

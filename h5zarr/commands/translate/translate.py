@@ -18,7 +18,7 @@ from h5zarr.containers.provenance import Provenance, SourceState
 from h5zarr.containers.registry import check_output_before, container_for_output
 from h5zarr.encode.encode import Encoded, Encoding
 from h5zarr.errors import Problem
-from h5zarr.formats import paused_collector, scan_any
+from h5zarr.formats import naming_errors, paused_collector, scan_any
 from h5zarr.hdf5.model import H5File
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
@@ -186,7 +186,7 @@ def translate_source(
     Files it refers to are opened by `opener` if given, else with the same `access`.
     """
     started = time.perf_counter()
-    with paused_collector():
+    with paused_collector(), naming_errors(source.url):
         file = scan_any(source, access.limits)
         made = translate_scanned(source, file, url, options, access, opener, container)
     return replace(made, seconds=time.perf_counter() - started)

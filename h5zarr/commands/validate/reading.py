@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from h5zarr.commands.validate.raw import CONSOLIDATED_V2, V3, Metadata, RawNode, RawReferences, is_metadata, path_above
 from h5zarr.commands.validate.raw_chunks import Load, PartReader, find_inline
-from h5zarr.containers.compression import decompress
+from h5zarr.containers.json.json_reading import decompress_json
 from h5zarr.containers.parquet.parquet_writing import METADATA, OURS, token_of
 from h5zarr.errors import MalformedFile
 from h5zarr.zarr_model.chunk_keys import Below, group_entries
@@ -22,7 +22,7 @@ _REMEDY = "Check that it is a complete reference file."
 def decode_json(content: bytes, name: str) -> RawReferences:
     """Return the content of a reference JSON. `name` is for error messages. Raises MalformedFile if it is not one."""
     metadata = Metadata()
-    document = _load(metadata, decompress(content, name), name)
+    document = _load(metadata, decompress_json(content, name), name)
     entries = document.get("refs") if "version" in document else document
     if not isinstance(entries, dict):
         raise MalformedFile(f"{name}: it has no object of references (refs)", remedy=_REMEDY)

@@ -17,7 +17,7 @@ from h5zarr.commands.validate.validation_text import finding_lines, validation_c
 from h5zarr.containers.container import Container
 from h5zarr.containers.parquet.parquet_reading import open_directory
 from h5zarr.containers.parquet.parquet_writing import METADATA
-from h5zarr.containers.registry import container_in, container_of
+from h5zarr.containers.registry import container_in, container_of, not_references
 from h5zarr.display import summary_repr
 from h5zarr.errors import SURPRISES, Unsupported
 from h5zarr.io.access import USUAL_ACCESS, Access
@@ -139,7 +139,9 @@ def read_raw(url: str, access: Access = USUAL_ACCESS) -> RawReferences:
         return _read_directory(url, access, container)
     with open_source(url, access) as source:
         container = container_in(source)
-        if container is None or container.traits.name != JSON:
+        if container is None:
+            raise not_references(source)
+        if container.traits.name != JSON:
             raise _not_validated(url, container)
         what = f"{Location.parse(url)}: the references take {source.nbytes:,} bytes"
         access.limits.check("references_nbytes", source.nbytes, what)
@@ -158,8 +160,8 @@ def _read_directory(url: str, access: Access, container: Container) -> RawRefere
         sources.close()
 
 
-def _not_validated(url: str, container: Container | None) -> Unsupported:
-    found = "not a reference file" if container is None else f"{container.traits.title}, which has no rules"
+def _not_validated(url: str, container: Container) -> Unsupported:
+    found = f"{container.traits.title}, for which h5zarr has no rules"
     return Unsupported(f"{Location.parse(url)}: this is {found}", remedy="Give references in JSON or Parquet.")
 
 

@@ -17,6 +17,7 @@ from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, References, assemble, told_of
 from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Unsupported
 from h5zarr.limits import USUAL, Limits
+from h5zarr.signatures import HEAD_NBYTES, is_zarr_metadata, wrong_format
 from h5zarr.zarr_model.hierarchy import Json
 
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
@@ -94,12 +95,24 @@ def _replace(key: str, url: str, templates: Mapping[str, str]) -> str:
 
 def is_references(content: bytes) -> bool:
     """Return whether a file with these first bytes may be a reference JSON: an object, or something compressed."""
-    return content.startswith((GZIP, ZSTD)) or content.removeprefix(_BOM).lstrip(b" \t\r\n").startswith(b"{")
+    return content.startswith((GZIP, ZSTD)) or _is_object(content)
+
+
+def _is_object(content: bytes) -> bool:
+    return content[:64].removeprefix(_BOM).lstrip(b" \t\r\n").startswith(b"{")
 
 
 def is_own_references(content: bytes) -> bool:
     """Return whether a file with these first bytes is a reference JSON that h5zarr wrote, perhaps compressed."""
     return peek(content, len(OWN_BEGINNING)) == OWN_BEGINNING
+
+
+def decompress_json(content: bytes, name: str, limits: Limits = USUAL) -> bytes:
+    """Return JSON, perhaps from gzip or zstd. Raises WrongFormat with `name` if it is something else."""
+    found = decompress(content, name, limits)
+    if not _is_object(found) or is_zarr_metadata(found[:HEAD_NBYTES]):
+        raise wrong_format(content, "references").naming(name)
+    return found
 
 
 def decode_references(content: bytes, name: str, limits: Limits = USUAL) -> References:
@@ -108,7 +121,7 @@ def decode_references(content: bytes, name: str, limits: Limits = USUAL) -> Refe
     `name` is for errors, and must be safe to show. Objects that cannot be decoded are among the problems of the
     hierarchy; raises an H5ZarrError if nothing can be trusted.
     """
-    content = decompress(content, name, limits)
+    content = decompress_json(content, name, limits)
     with told_of(name):
         try:
             if (document := decode_own_document(content)) is not None:

@@ -21,8 +21,9 @@ from h5zarr.commands.translate.translate import translate
 from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.containers.json.json_reading import decode_references
 from h5zarr.engine.values import open_values
-from h5zarr.errors import H5ZarrError, MalformedFile, OutputError, Unsupported
+from h5zarr.errors import H5ZarrError, MalformedFile, OutputError
 from h5zarr.opening import open_hierarchy
+from h5zarr.signatures import WrongFormat
 from h5zarr.zarr_model.hierarchy import ArrayNode
 from tests.collections_of_files import SAMPLES, any_samples, translatable_shared
 from tests.containers.hierarchies import assert_same, assert_same_node
@@ -214,7 +215,7 @@ def test_a_repository_is_not_written_onto_itself(tmp_path: Path) -> None:
 
 
 def test_a_file_is_no_references(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported, match="not references") as refused:
+    with pytest.raises(WrongFormat, match="not references") as refused:
         convert(make_plain(tmp_path / "plain.h5"), tmp_path / "a.json")
     assert "h5zarr translate" in refused.value.remedy
 

@@ -76,7 +76,7 @@ def test_a_broken_file_is_recorded_with_the_reason_and_given_up_in_the_end(
     assert (first.indexed_count, first.failed_count) == (3, 1)
     row = rows(out)["broken.nc"]
     assert (row.status, row.attempts) == (Status.FAILED, 1)
-    assert "not an HDF5 file" in row.reason
+    assert "not an HDF5 or netCDF file" in row.reason
     assert row.remedy
     assert run(data, out, threads, max_attempts=2).retried_count == 1
     third = run(data, out, threads, max_attempts=2)

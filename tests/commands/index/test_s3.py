@@ -182,7 +182,7 @@ def test_a_broken_object_is_recorded_and_the_rest_is_indexed(bucket: Bucket, thr
     assert (report.indexed_count, report.failed_count) == (3, 1)
     row = bucket.rows()["2024/broken.nc"]
     assert (row.status, row.attempts) == (Status.FAILED, 1)
-    assert "not an HDF5 file" in row.reason
+    assert "not an HDF5 or netCDF file" in row.reason
     assert run(bucket, threads).retried_count == 1
 
 

@@ -15,6 +15,7 @@ from h5zarr.containers.provenance import Provenance, SourceState
 from h5zarr.containers.references import References
 from h5zarr.errors import H5ZarrError, MalformedFile, Unsupported
 from h5zarr.io.source import Identity
+from h5zarr.signatures import WrongFormat
 from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import TO_THE_END, ArrayNode, GroupNode, Hierarchy, Manifest
 from h5zarr.zarr_model.v3_nodes import encode_metadata_v3
@@ -213,7 +214,7 @@ def test_metadata_may_be_in_base64() -> None:
 @pytest.mark.parametrize(
     ("document", "what"),
     [
-        ([], "not a JSON object"),
+        ([], "not references: this is a text file"),
         ({}, "no Zarr metadata"),
         ({"a": 1}, "no Zarr metadata"),
         ({"version": 1}, "no object of references"),
@@ -228,9 +229,15 @@ def test_a_document_that_holds_no_references_is_malformed(document: Any, what: s
     assert str(caught.value).startswith("refs.json: ")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"{'a': 1}", b"\xff{}", b"[" * 100_000, b'{"a":' * 100_000])
+@pytest.mark.parametrize("content", [b"{", b"{'a': 1}", b'{"a":' * 100_000])
 def test_what_is_no_json_is_malformed(content: bytes) -> None:
     with pytest.raises(MalformedFile, match=r"^refs.json: it is not valid JSON"):
+        decode_references(content, "refs.json")
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff{}", b"[" * 100_000])
+def test_what_does_not_start_like_an_object_is_another_format(content: bytes) -> None:
+    with pytest.raises(WrongFormat, match=r"^refs.json: not references"):
         decode_references(content, "refs.json")
 
 
