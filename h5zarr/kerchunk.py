@@ -109,7 +109,7 @@ class NetCDF3ToZarr(SingleHdf5ToZarr):
     """The references of one file, in the form of `kerchunk.netCDF3.NetCDF3ToZarr`. Also reads CDF-5.
 
     `max_chunk_size` splits larger values into chunks of about this many bytes; then they may not be joinable with those
-    of other files. Other arguments, which scipy's reader would take, have no effect.
+    of other files. Other arguments, which are for scipy's reader, have no effect.
     """
 
     def __init__(

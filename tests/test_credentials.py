@@ -164,7 +164,7 @@ def test_a_bucket_that_is_missing_is_not_a_missing_file() -> None:
     ("code", "words"),
     [
         ("InvalidAccessKeyId", "the access key is not known"),
-        ("SignatureDoesNotMatch", "the secret does not belong to the access key"),
+        ("SignatureDoesNotMatch", "the secret does not match the access key"),
         ("ExpiredToken", "the credentials have expired"),
         ("RequestTimeTooSkewed", "the clock of this machine is wrong"),
         ("AccessDenied", "access was refused"),

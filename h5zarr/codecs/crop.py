@@ -1,8 +1,8 @@
-"""The codec `h5zarr.crop`: chunks that are stored with a larger shape than the grid gives them.
+"""The codec `h5zarr.crop`: reads chunks whose stored shape is larger than their shape in the grid.
 
-HDF5 stores every chunk in full, also the last one of a file, which extends past the end of the data. In an array that
-is joined from several files that chunk is in the middle, where a rectilinear grid has only the part with data. This
-codec comes first: it passes the stored shape to the codecs behind it, and cuts what they return.
+HDF5 stores every chunk in full, even the last one of a file, which extends past the end of the data. If an array is
+joined from several files, that chunk is in the middle, and a rectilinear grid contains only the part with data. This
+codec comes first. It passes the stored shape to the codecs after it, and crops their results.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Crop(ArrayArrayCodec):
         return encode_crop(self.stored_shape)  # type: ignore[no-any-return]
 
     def resolve_metadata(self, chunk_spec: ArraySpec) -> ArraySpec:
-        """Return the description of a chunk for the codecs behind this one.
+        """Return the description of a chunk for the codecs after this one.
 
-        zarr also calls it with the shape of the whole array, so a shape that does not fit is found when decoding.
+        zarr also calls it with the shape of the whole array, so only decoding can detect a shape that does not fit.
         """
         if len(chunk_spec.shape) != len(self.stored_shape):
             raise ValueError(f"codec {CROP_CODEC}: stored_shape must have {len(chunk_spec.shape)} lengths")

@@ -26,25 +26,27 @@ from h5zarr.io.log import format_nbytes
 from h5zarr.io.protocols import grammar_of
 from h5zarr.io.span import Span
 
-PASSING_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
-# Classes of aiohttp, botocore and azure.core, by name: none of them need be installed.
-_PASSING_NAMES = {
+TEMPORARY_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+# Names of classes of aiohttp, botocore and azure.core, which may not be installed.
+_TEMPORARY_NAMES = {
     *("ClientConnectionError", "ClientPayloadError", "HTTPClientError", "ResponseStreamingError"),
     *("ServiceRequestError", "ServiceResponseError", "IncompleteReadError"),
 }
-_LOST_NAMES = {  # of botocore, google.auth and azure.identity
+_NO_CREDENTIALS_NAMES = {  # of botocore, google.auth and azure.identity
     *("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound"),
     *("TokenRetrievalError", "SSOError", "GoogleAuthError", "CredentialUnavailableError", "ClientAuthenticationError"),
 }
 _UNREACHED_NAMES = {  # of aiohttp and botocore
     *("ClientConnectionError", "EndpointConnectionError", "ConnectionClosedError", "ServiceRequestError"),
 }
-_NAMELESS_NAMES = frozenset(("ClientConnectorDNSError", "gaierror"))  # aiohttp's, and socket's, which is slow to import
+_UNRESOLVED_NAMES = frozenset(
+    ("ClientConnectorDNSError", "gaierror")
+)  # aiohttp's, and socket's, which is slow to import
 _REFUSING_NAMES = frozenset(("PermissionDeniedError", "UnauthenticatedError"))  # obstore's
 
 _CODES = {
     "InvalidAccessKeyId": "the access key is not known",
-    "SignatureDoesNotMatch": "the secret does not belong to the access key, or something changes requests on their way",
+    "SignatureDoesNotMatch": "the secret does not match the access key, or a proxy changes the requests",
     "ExpiredToken": "the credentials have expired",
     "TokenRefreshRequired": "the credentials have expired",
     "InvalidToken": "the session token is not valid",
@@ -52,9 +54,9 @@ _CODES = {
     "InvalidObjectState": "the object is archived, and must be restored first",
     "AuthenticationFailed": "the key or token is not valid",
     "NoAuthenticationInformation": "no credentials were given",
-    "PublicAccessNotPermitted": "the account allows nobody in without credentials",
+    "PublicAccessNotPermitted": "the account does not allow access without credentials",
 }
-"""What the codes of S3 and Azure mean that say more than that access is refused."""
+"""The meanings of those error codes of S3 and Azure that say why access is refused."""
 
 T = TypeVar("T")
 
@@ -174,14 +176,14 @@ def or_source_error(url: str, timeout_seconds: float, act: Callable[[], T]) -> T
     raise source_error(url, failure, span)
 
 
-def may_pass(error: BaseException) -> bool:
+def is_temporary(error: BaseException) -> bool:
     """Return whether the failure may be temporary, so that a retry may succeed."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    passing = isinstance(error, ConnectionError | TimeoutError | ShortBody | WrongRange)
-    return passing or not names.isdisjoint(_PASSING_NAMES) or find_status(error) in PASSING_STATUSES
+    is_lost = isinstance(error, ConnectionError | TimeoutError | ShortBody | WrongRange)
+    return is_lost or not names.isdisjoint(_TEMPORARY_NAMES) or find_status(error) in TEMPORARY_STATUSES
 
 
-def was_repeated(error: BaseException) -> bool:
+def was_retried(error: BaseException) -> bool:
     """Return whether botocore has already retried. A retry here would repeat all of its attempts."""
     return bool(_find_response(error).get("ResponseMetadata", {}).get("RetryAttempts"))
 
@@ -293,11 +295,11 @@ def _describe_local_failure(error: BaseException) -> Failure:
         return Failure(
             f"the URL or its storage options are not valid ({name})", "Check both, then try again.", WrongSource
         )
-    if name in _NAMELESS_NAMES:
+    if name in _UNRESOLVED_NAMES:
         what = "the server's name cannot be resolved"
         return Failure(what, "Check the URL and the network, then try again.", SourceUnreachable)
     bases = {kind.__name__ for kind in type(error).__mro__}
-    if not _LOST_NAMES.isdisjoint(bases):
+    if not _NO_CREDENTIALS_NAMES.isdisjoint(bases):
         return REFUSED._replace(what=f"{REFUSED.what}: no usable credentials were found ({name})")
     reason = f"{name}, {os.strerror(error.errno)}" if isinstance(error, OSError) and error.errno else name
     if isinstance(error, ConnectionError) or not _UNREACHED_NAMES.isdisjoint(bases):

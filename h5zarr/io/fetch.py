@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
-from h5zarr.io.failure import FetchError, ShortBody, is_condition_broken, may_pass, was_repeated
+from h5zarr.io.failure import FetchError, ShortBody, is_condition_broken, is_temporary, was_retried
 from h5zarr.io.log import RequestLog
 from h5zarr.io.network import NetworkPolicy
 from h5zarr.io.responses import Begun, Condition, Response, request_range
@@ -92,7 +92,7 @@ async def _gather(
     return bodies
 
 
-class Patience(Protocol):
+class RetryPolicy(Protocol):
     """The part of a network policy that concerns failing requests."""
 
     @property
@@ -101,7 +101,7 @@ class Patience(Protocol):
     def timeout_seconds(self) -> float: ...
 
 
-async def fetch(filesystem: Any, path: str, span: Span, network: Patience, log: RequestLog, watch: Watch) -> bytes:
+async def fetch(filesystem: Any, path: str, span: Span, network: RetryPolicy, log: RequestLog, watch: Watch) -> bytes:
     """Return the body for `span`, with retries after temporary failures. It is not shorter than the span."""
 
     async def ask(begun: Begun) -> bytes:
@@ -124,15 +124,16 @@ async def fetch(filesystem: Any, path: str, span: Span, network: Patience, log: 
 
 async def retry(
     ask: Callable[[Begun], Awaitable[Result]],
-    network: Patience,
+    network: RetryPolicy,
     log: RequestLog,
     turn: AbstractAsyncContextManager[Any] | None = None,
 ) -> Result:
-    """Return what `ask` returns, asking again after failures that may pass, with growing pauses.
+    """Return the result of `ask`, with retries after temporary failures and growing pauses between them.
 
-    All attempts and pauses together take at most `network.timeout_seconds`. Each attempt has an equal share of what is
-    left of them until its response begins, and all of the rest until it is complete: a lost connection is tried again,
-    and a slow one can finish. `turn` is what requests of this process wait for; that time does not count.
+    All attempts and pauses together take at most `network.timeout_seconds`. The response of an attempt must begin
+    within an equal share of the remaining time, and may take all of the remaining time to complete. So a lost
+    connection is retried, and a slow one can finish. Requests of this process wait for `turn`; that time does not
+    count.
     """
     left_seconds = network.timeout_seconds
     for attempt in range(network.attempts):
@@ -144,7 +145,7 @@ async def retry(
             except Exception as error:
                 left_seconds -= time.monotonic() - started
                 is_last = attempt + 1 == network.attempts or left_seconds <= 0
-                if is_last or not may_pass(error) or was_repeated(error):
+                if is_last or not is_temporary(error) or was_retried(error):
                     raise
                 was_quick = not isinstance(error, TimeoutError)
         if was_quick:
@@ -155,7 +156,7 @@ async def retry(
 
 
 async def _ask_within(ask: Callable[[Begun], Awaitable[Result]], begin_seconds: float, whole_seconds: float) -> Result:
-    """Return what `ask` returns. Raises TimeoutError if the response begins or ends too late."""
+    """Return the result of `ask`. Raises TimeoutError if the response begins or ends too late."""
     end = asyncio.get_running_loop().time() + whole_seconds
     async with asyncio.timeout(begin_seconds) as clock:
 
@@ -166,7 +167,7 @@ async def _ask_within(ask: Callable[[Begun], Awaitable[Result]], begin_seconds: 
         return await ask(begun)
 
 
-def fetch_whole(filesystem: Any, path: str, network: Patience, log: RequestLog) -> bytes:
+def fetch_whole(filesystem: Any, path: str, network: RetryPolicy, log: RequestLog) -> bytes:
     """Return the content of a file, with retries after temporary failures. Raises the last failure."""
     if not filesystem.async_impl:
         with filesystem.open(path, "rb") as file:

@@ -19,7 +19,7 @@ from h5zarr.io.span import Span
 from h5zarr.signatures import is_zarr_directory
 
 _NOT_A_FILE = Failure("this is not a regular file", "Give the path of a file.")
-_TRUNCATED = Failure("the file has become shorter while it was read", "Try again when nothing writes to it any more.")
+_TRUNCATED = Failure("the file became shorter while it was read", "Try again when nothing writes to it.")
 
 
 class LocalSource:

@@ -10,7 +10,7 @@ from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
 from h5zarr.io.access import USUAL_ACCESS, Access
-from h5zarr.io.failure import DIRECTORY, NO_SIZE, is_final, may_pass, or_source_error, source_error
+from h5zarr.io.failure import DIRECTORY, NO_SIZE, is_final, is_temporary, or_source_error, source_error
 from h5zarr.io.fetch import Watch, fetch_at_once, fetch_in_turn, retry
 from h5zarr.io.filesystems import shared_filesystem
 from h5zarr.io.location import Location
@@ -30,7 +30,7 @@ from h5zarr.io.unchanged import check_unchanged, source_changed
 from h5zarr.io.urls import is_chain
 
 _SINCE = "it was opened"
-_AGAIN = "Try again when nothing writes to it any more."
+_AGAIN = "Try again when nothing writes to it."
 
 
 class RemoteSource(PlannedSource):
@@ -68,7 +68,7 @@ class RemoteSource(PlannedSource):
             response: Response = sync(self._filesystem.loop, retry, ask, self._network, self.log)
         except Exception as error:
             # All attempts have failed, or the error is final. Requesting the size would fail in the same way.
-            if may_pass(error) or is_final(error):
+            if is_temporary(error) or is_final(error):
                 raise
             return False  # an empty file, or an error for which requesting the size gives a better message
         body, stated = response.body, response.stated

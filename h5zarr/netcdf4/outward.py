@@ -14,7 +14,7 @@ from h5zarr.netcdf4.mappings import is_numbered, spell
 class Name(NamedTuple):
     """A name as written in a file, of a file with raw values or of one to be scanned.
 
-    `is_numbered` if the name stands for many files, one for each block of a virtual dataset.
+    `is_numbered` is True if the name means many files, one for each block of a virtual dataset.
     """
 
     text: str

@@ -118,7 +118,7 @@ def _convert_texts(content: bytes, chunk_shape: tuple[int, ...]) -> bytes:
     except (ValueError, RecursionError):
         items = None
     if not isinstance(items, list) or len(items) < 2 or items[-1] != list(chunk_shape):
-        raise Unsupported(f'a chunk is not what the codec "{_JSON}" gives for its shape')
+        raise Unsupported(f'a chunk in the codec "{_JSON}" does not have the chunk shape')
     texts = list(_leaves(items[:-2], chunk_shape or (1,)))
     if not all(isinstance(text, str) for text in texts):
         raise Unsupported(f'some values in the codec "{_JSON}" are not text; Zarr version 3 has no type for them')
@@ -133,7 +133,7 @@ def _convert_texts(content: bytes, chunk_shape: tuple[int, ...]) -> bytes:
 def _leaves(items: Json, shape: tuple[int, ...]) -> Iterator[Json]:
     """Yield the elements of nested lists, in order. Raises Unsupported unless the lists have this shape."""
     if not isinstance(items, list) or len(items) != shape[0]:
-        raise Unsupported(f'a chunk is not what the codec "{_JSON}" gives for its shape')
+        raise Unsupported(f'a chunk in the codec "{_JSON}" does not have the chunk shape')
     if len(shape) == 1:
         yield from items
         return

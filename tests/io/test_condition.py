@@ -97,7 +97,7 @@ def test_a_file_that_is_replaced_between_two_rounds_is_refused_once(serve: Any, 
             source.read_many(SPANS[:1])
         assert (source.log.rounds, source.log.requests) == (2, 2)
     assert str(caught.value).startswith(f"{server.url('/file.h5')}: the file has changed")
-    assert caught.value.remedy == "Try again when nothing writes to it any more."
+    assert caught.value.remedy == "Try again when nothing writes to it."
     assert caught.value.__context__ is None
     assert "hush" not in "".join(traceback.format_exception(caught.value))
     assert len(server.counts.gets) == 2

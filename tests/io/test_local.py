@@ -124,7 +124,7 @@ def test_a_file_that_may_not_be_read_says_so(path: Path, monkeypatch: pytest.Mon
 def test_a_file_that_shrinks_is_noticed_before_it_is_touched(path: Path) -> None:
     with open_source(path) as source:
         os.truncate(path, 100)
-        with pytest.raises(SourceError, match="bytes 150-159: the file has become shorter"):
+        with pytest.raises(SourceError, match="bytes 150-159: the file became shorter"):
             source.read_many([Span(150, 10)])
 
 

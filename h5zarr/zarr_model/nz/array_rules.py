@@ -37,7 +37,8 @@ def _has_names(node: NzNode) -> bool:
 def _check_scalars(nodes: NzNodes) -> Iterator[Verdict]:
     for path, node in nodes.items():
         if node.is_array and node.shape is not None and not len(node.shape) and not _has_names(node):
-            yield Violation(path, "the scalar has no empty list of dimension names", 'Write "dimension_names": [].')
+            what = "the dimension names of a scalar are not an empty list"
+            yield Violation(path, what, 'Write "dimension_names": [].')
 
 
 def _check_shared(nodes: NzNodes) -> Iterator[Verdict]:

@@ -45,7 +45,7 @@ def _check_reserved(nodes: NzNodes) -> Iterator[Verdict]:
 
 
 def _all_names(nodes: NzNodes) -> Iterator[tuple[str, str, str]]:
-    """Yield the path of a node, what is named, and its name, for all names."""
+    """Yield all names: the path of a node, a description of the named thing, and the name."""
     for path, node in nodes.items():
         if path != "/":
             yield path, "the name", node.name
