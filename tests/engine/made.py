@@ -1,4 +1,4 @@
-"""Files made by tests, compared as all others are."""
+"""Compares files that tests make in the same way as all others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from h5zarr.commands.translate.translate import translate
-from tests.truth.datasets_against_netcdf import Agreement, compare
+from tests.truth.agreement import Agreement
+from tests.truth.datasets_against_netcdf import compare
 from tests.truth.netcdf_library import NetcdfLibrary
 
 
@@ -27,9 +28,9 @@ def agreement_of(path: Path, options: dict[str, Any] | None = None) -> Agreement
 
 
 def check_identical(path: Path, variables: int, options: dict[str, Any] | None = None) -> None:
-    """Fail unless all that there is, and that many variables, are identical without an excuse."""
+    """Check that the file has this many variables, and that everything is identical without an allowed difference."""
     found = agreement_of(path, options)
     assert not found.unopened
     assert not found.differences
     assert not found.allowed
-    assert (found.variables, found.identical) == (variables, variables)
+    assert (len(found.compared), found.identical) == (variables, variables)

@@ -1,15 +1,16 @@
-"""Datasets through h5zarr next to those of xarray's netCDF engine, group by group, raw and decoded: identical or not.
+"""Compares datasets through h5zarr with those of xarray's netCDF engine, group by group, in each view.
 
-There are two ways through h5zarr: its own engine, and xarray's zarr engine over the references. Everything counts:
-dimensions, values, types, attributes and which variables are coordinates; of h5zarr's own engine also encoding and
-unlimited dimensions. What may differ is in `differences.py`.
+There are two ways through h5zarr: its own engine, and xarray's zarr engine over references. Dimensions, values, types,
+attributes and coordinates must be identical, and through h5zarr's engine also encoding and unlimited dimensions.
+`differences.py` lists what may differ. Groups that netCDF4 does not open are compared with h5netcdf.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,33 +19,25 @@ import h5py
 import xarray as xr
 
 from h5zarr.commands.translate.translation import Translation
+from h5zarr.zarr_model.hierarchy import GroupNode
 from tests.containers.hierarchies import open_store
 from tests.engine.opening import Opened
 from tests.roundtrip.reading import written
-from tests.truth.differences import Allowed, AllowedThroughZarr, Reason
-from tests.truth.same import same
-from tests.truth.xarray_view import Shown, ShownGroup, show_both
+from tests.truth.agreement import Agreement, Comparing
+from tests.truth.differences import Allowed, AllowedAgainstH5netcdf, AllowedThroughZarr, Reason
+from tests.truth.same import same, short
+from tests.truth.xarray_view import Shown, ShownGroup, show
+
+Theirs = Mapping[str, Mapping[str, ShownGroup | str]]
 
 
-@dataclass
-class Agreement:
-    """What came out: of the `variables` that netCDF4 shows, `identical` ones differ in nothing at all."""
-
-    variables: int = 0
-    identical: int = 0
-    groups: int = 0
-    unopened: set[str] = field(default_factory=set)
-    differences: list[str] = field(default_factory=list)
-    allowed: set[tuple[str, Reason]] = field(default_factory=set)
-
-
-def compare(path: Path, translation: Translation, theirs: dict[str, Any]) -> Agreement:
-    """Return how h5zarr's engine agrees with `theirs`, which is what the netCDF engine shows."""
+def compare(path: Path, translation: Translation, theirs: Theirs) -> Agreement:
+    """Return how h5zarr's engine agrees with `theirs`: what the netCDF engine shows of each group, in each view."""
     return _compare(path, Opened(translation, str(path)).open, theirs, translation, Allowed)
 
 
-def compare_through_zarr(path: Path, translation: Translation, theirs: dict[str, Any]) -> Agreement:
-    """Return how xarray's zarr engine over the references agrees with `theirs`."""
+def compare_through_zarr(path: Path, translation: Translation, theirs: Theirs) -> Agreement:
+    """Return how xarray's zarr engine over references agrees with `theirs`."""
     store = open_store(written(translation))
 
     def open_group(group: str, **options: Any) -> xr.Dataset:
@@ -53,87 +46,85 @@ def compare_through_zarr(path: Path, translation: Translation, theirs: dict[str,
     return _compare(path, open_group, theirs, translation, AllowedThroughZarr)
 
 
+def compare_with_h5netcdf(path: Path, translation: Translation, groups: Sequence[str] | None = None) -> Agreement:
+    """Return how h5zarr's engine agrees with h5netcdf, in groups that h5netcdf opens, by default all.
+
+    h5netcdf shows text, records and attributes in other forms, and a null dataspace as one element: only shapes, named
+    dimensions and numbers are compared.
+    """
+    nodes = translation.hierarchy.nodes
+    if groups is None:
+        groups = [place for place, node in nodes.items() if isinstance(node, GroupNode)]
+    if not groups or not h5py.is_hdf5(path):
+        return Agreement()
+    opened = partial(xr.open_dataset, path, engine="h5netcdf", phony_dims="access")
+    shown = {group: show(partial(opened, group=group), "raw") for group in groups}
+    theirs = {group: {"raw": one} for group, one in shown.items() if isinstance(one, ShownGroup)}
+    if not theirs:
+        return Agreement()
+    return _compare(path, Opened(translation, str(path)).open, theirs, translation, AllowedAgainstH5netcdf)
+
+
 def _compare(
-    path: Path, open_group: Any, theirs: dict[str, Any], translation: Translation, allowed: type[Allowed]
+    path: Path, open_group: Callable[..., Any], theirs: Theirs, translation: Translation, allowed: type[Allowed]
 ) -> Agreement:
     found = Agreement()
     with h5py.File(path) if h5py.is_hdf5(path) else nullcontext() as file:
         comparing = _Comparing(found, allowed(path, translation, file))
-        for group, shown in theirs.items():
-            ours = show_both(partial(open_group, group))
-            for mine, their in zip(ours, shown, strict=True):
-                comparing.group(group, mine, their)
-            comparing.finish()
+        for group, views in theirs.items():
+            for view, their in views.items():
+                if isinstance(their, str):
+                    found.unopened[group] = their
+                else:
+                    comparing.group(group, show(partial(open_group, group), view), their)
     return found
 
 
-class _Comparing:
+class _Comparing(Comparing):
     def __init__(self, found: Agreement, allowed: Allowed) -> None:
-        self.found, self.allowed = found, allowed
-        self.seen: set[str] = set()
-        self.differing: set[str] = set()
+        super().__init__(found)
+        self.allowed = allowed
 
-    def finish(self) -> None:
-        self.found.variables += len(self.seen)
-        self.found.identical += len(self.seen - self.differing)
-        self.seen, self.differing = set(), set()
-
-    def differ(self, place: str, what: str, reason: Reason | None = None) -> None:
-        """Note a difference; with a reason it is allowed."""
-        self.differing.add(place.partition("@")[0])
-        if reason is None:
-            self.found.differences.append(f"{place}: {what}")
-        else:
-            self.found.allowed.add((place, reason))
-
-    def group(self, path: str, ours: ShownGroup | str, theirs: ShownGroup | str) -> None:
-        if isinstance(theirs, str):
-            self.found.unopened.add(path)
-            return
+    def group(self, path: str, ours: ShownGroup | str, theirs: ShownGroup) -> None:
         if isinstance(ours, str):
             self.differ(path, f"does not open: {ours}")
             return
-        self.found.groups += 1
+        if self.allowed.only_numbers:
+            ours, theirs = _only_numbers(ours, theirs)
+        self.found.counts["groups"] += 1
         self.attributes(path, ours.attrs, theirs.attrs)
         if self.allowed.compares_encoding:
             self.unlimited(path, ours, theirs)
         both = ours.variables.keys() & theirs.variables.keys()
-        if ours.coordinates & both != theirs.coordinates & both:
-            self.differ(path, f"coordinates {ours.coordinates & both} are {theirs.coordinates & both}")
-        for name in ours.variables.keys() - both:
-            place = _join(path, name)
-            if (reason := self.allowed.extra(place)) is not Reason.LONG_NAME:
-                self.differ(place, "is not in the netCDF engine's", reason)
-        for name in theirs.variables:
-            place = _join(path, name)
+        self.equal(path, "coordinates", ours.coordinates & both, theirs.coordinates & both)
+        for name in ours.variables.keys() | theirs.variables.keys():
+            place = f"{path.rstrip('/')}/{name}"
             if name in both:
                 self.variable(place, ours.variables[name], theirs.variables[name])
-            elif (reason := self.allowed.missing(place)) is not Reason.LONG_NAME:
-                self.differ(place, "is missing", reason)
-            else:  # which of them are shown, and how, is a matter of luck
+            elif (reason := self.allowed.in_one(place, is_ours=name in ours.variables)) is Reason.LONG_NAME:
+                self.found.unopened[path] = reason.value  # which of these are shown depends on memory
                 continue
-            self.seen.add(place)
+            else:
+                self.differ(place, "is not in the netCDF engine's" if name in ours.variables else "is missing", reason)
+            if name in theirs.variables:
+                self.found.compared.add(place)
 
     def unlimited(self, path: str, ours: ShownGroup, theirs: ShownGroup) -> None:
         (_, mine), (_, their) = ours.encoding["unlimited_dims"], theirs.encoding["unlimited_dims"]
-        if mine != their:
-            used = {name for one in theirs.variables.values() for name in one.dims}
-            self.differ(path, f"unlimited {mine} is {their}", self.allowed.unlimited(mine, their, used))
-        if ours.encoding.keys() != theirs.encoding.keys():
-            self.differ(path, f"encoding {sorted(ours.encoding)} is {sorted(theirs.encoding)}")
+        used = {name for one in theirs.variables.values() for name in one.dims}
+        self.equal(path, "unlimited", mine, their, self.allowed.unlimited(mine, their, used))
+        self.equal(path, "encoding", sorted(ours.encoding), sorted(theirs.encoding))
 
     def variable(self, place: str, ours: Shown, theirs: Shown) -> None:
-        if ours.dims != theirs.dims or ours.shape != theirs.shape:
-            self.differ(place, f"dimensions {ours.dims} {ours.shape} are {theirs.dims} {theirs.shape}")
+        if not self.equal(place, "dimensions", (ours.dims, ours.shape), (theirs.dims, theirs.shape)):
             return
-        if isinstance(theirs.values, str):
-            self.differ(place, f"netCDF4: {theirs.values}", self.allowed.unreadable(place, theirs.values))
-            if ours.dtype != theirs.dtype:
-                self.differ(place, f"{ours.dtype} is {theirs.dtype}")
-        elif isinstance(ours.values, str):
+        if isinstance(ours.values, str):
             self.differ(place, f"cannot be read: {ours.values}")
+        elif isinstance(theirs.values, str):
+            self.differ(place, f"netCDF4: {theirs.values}", self.allowed.unreadable(place, theirs.values))
+            self.equal(place, "type", ours.dtype, theirs.dtype)
         elif not self.allowed.is_same(ours, theirs):
-            what = f"{ours.dtype} {ours.values.reshape(-1)[:3]!r} is {theirs.dtype} {theirs.values.reshape(-1)[:3]!r}"
+            what = f"{ours.dtype} {short(ours.values)} is {theirs.dtype} {short(theirs.values)}"
             self.differ(place, what, self.allowed.variable(place, ours, theirs))
         self.attributes(place, ours.attrs, theirs.attrs)
         for name in (ours.encoding.keys() | theirs.encoding.keys()) if self.allowed.compares_encoding else ():
@@ -144,15 +135,15 @@ class _Comparing:
 
     def attributes(self, place: str, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
         for name in ours.keys() | theirs.keys():
-            if name not in ours:
-                reason = self.allowed.missing_attribute(place, name)
-                self.differ(f"{place}@{name}", f"is missing: {theirs[name]}", reason)
-            elif name not in theirs:
+            mine, their = ours.get(name), theirs.get(name)
+            if mine is None:
+                self.differ(f"{place}@{name}", f"is missing: {their}", self.allowed.missing_attribute(place, name))
+            elif their is None:
                 reason = self.allowed.extra_attribute(place, name)
-                self.differ(f"{place}@{name}", f"is not in the netCDF engine's: {ours[name]}", reason)
-            elif not self.allowed.is_same_attribute(ours[name], theirs[name]):
-                reason = self.allowed.attribute(place, name, ours[name][-1], theirs[name][-1])
-                self.differ(f"{place}@{name}", f"{ours[name]} is {theirs[name]}", reason)
+                self.differ(f"{place}@{name}", f"is not in the netCDF engine's: {mine}", reason)
+            elif not self.allowed.is_same_attribute(mine, their):
+                reason = self.allowed.attribute(place, name, mine[-1], their[-1])
+                self.differ(f"{place}@{name}", f"{mine} is {their}", reason)
 
 
 def _same_encoding(name: str, mine: Any, their: Any) -> bool:
@@ -161,5 +152,18 @@ def _same_encoding(name: str, mine: Any, their: Any) -> bool:
     return same(mine, their)
 
 
-def _join(group: str, name: str) -> str:
-    return f"{group.rstrip('/')}/{name}"
+def _only_numbers(ours: ShownGroup, theirs: ShownGroup) -> tuple[ShownGroup, ShownGroup]:
+    """Return the numeric variables that both show, without attributes, coordinates and made-up dimension names."""
+    mine, their = {}, {}
+    for name in ours.variables.keys() & theirs.variables.keys():
+        one, other = ours.variables[name], theirs.variables[name]
+        if not other.dtype[1].lstrip("<>").startswith(("i", "u", "f")) or one.dims == (f"{name}_null",):
+            continue
+        made_up = [
+            axis for axis, pair in enumerate(zip(one.dims, other.dims, strict=False)) if "phony_dim" in str(pair)
+        ]
+        mine[name], their[name] = (
+            replace(shown, attrs={}, dims=tuple("" if axis in made_up else dim for axis, dim in enumerate(shown.dims)))
+            for shown in (one, other)
+        )
+    return ShownGroup(mine, set(), {}, {}), ShownGroup(their, set(), {}, {})

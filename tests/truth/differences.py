@@ -1,7 +1,7 @@
-"""Where h5zarr may differ from the netCDF library: the whole list, one line for each reason.
+"""What may differ between h5zarr and the libraries that it is compared with: the whole list of reasons.
 
-What the file contains, as h5py shows it, and the problems and warnings that h5zarr reports decide whether a reason
-applies; a few variables are listed by name. No other difference is allowed.
+The content of the file, as h5py reads it, and the problems and warnings of h5zarr decide whether a reason applies. One
+variable is listed by name. No other difference is allowed.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import netCDF4
 import numpy as np
 from h5py import h5d, h5t
 
@@ -21,45 +22,43 @@ from tests.truth.xarray_view import Shown
 
 
 class Reason(Enum):
-    NAMED = "variable that is left out, and named as a problem"
-    STRANGE = "variable of a type that netCDF4 does not show, and h5zarr does"
+    NAMED = "variable that h5zarr leaves out and names as a problem"
+    STRANGE = "variable of a type that netCDF4 does not show"
     LONG_NAME = "name of over 256 bytes, which the netCDF library cuts"
-    LACKING_FILTER = "values that netCDF4 cannot read, for want of a filter"
-    NOT_UTF8 = "values that netCDF4 cannot read, because they are not UTF-8"
-    UNSET = "unwritten values of a dataset without fill, which netCDF4 shows as whatever is in memory"
-    BEYOND = "beyond the end along two unlimited dimensions, where netCDF4 shows whatever is in memory"
-    RECORD_WITH_TEXT = "record with text in it, of which netCDF4 shows one letter, and misreads what is behind it"
-    RECORD_IN_RECORD = "record in a record, of which netCDF4 shows now this and now that"
-    NOT_A_NUMBER_TYPE = "number of a type that netCDF has not, and netCDF4 takes for another"
-    NULS_AS_PADDING = "text padded with blanks by its type, but with NULs in fact, which h5py removes alike"
-    LATIN1 = "attribute that is not UTF-8: netCDF4 replaces the letters, h5zarr reads them"
-    GARBAGE = "attribute with something behind the NUL that ends it, which netCDF4 shows"
+    LACKING_FILTER = "values that netCDF4 cannot read because it lacks a filter"
+    NOT_UTF8 = "text that netCDF4 cannot read because it is not UTF-8"
+    UNSET = "unwritten values without a fill value, which are uninitialised memory in netCDF4"
+    BEYOND = "values beyond the end along two unlimited dimensions, which are uninitialised memory in netCDF4"
+    RECORD_WITH_TEXT = "record with text, of which netCDF4 shows one letter and misreads the rest"
+    RECORD_IN_RECORD = "record in a record, which netCDF4 does not show reliably"
+    LONG_FLOAT = "float of over 8 bytes, which netCDF4 mistakes for another type"
+    NULS_AS_PADDING = "text that should be padded with blanks but has NULs, which h5py removes too"
+    LATIN1 = "attribute that is not UTF-8: netCDF4 replaces the letters, h5zarr reads them as Latin-1"
+    GARBAGE = "attribute with bytes after its terminating NUL, which netCDF4 shows"
     DIMENSION_OF_STRANGE = "made-up dimension of a variable that netCDF4 does not show"
-
     BOOLEAN = "boolean, which netCDF4 shows as an integer, or not at all"
     COMPLEX = "complex number, which netCDF4 shows as a record, or not at all"
 
-    # Only of names
+    # Only in names
     HIDDEN_ATTRIBUTE = "attribute with a reserved name, or of a type that netCDF4 does not show"
-    VIRTUAL_SHAPE = "shape of a virtual dataset that follows its sources"
+    VIRTUAL_SHAPE = "shape of a virtual dataset that depends on its sources"
     ZARR_NAME = "name that Zarr cannot have"
 
     # Only through xarray's zarr engine
     TEXT_TYPE = "text in another type"
     BLANKS = "text padded with blanks, which netCDF4 keeps"
-    REPLACED = "text that is not UTF-8, which netCDF4 replaces"
-    BEHIND_END = "garbage behind the end of a text, which netCDF4 shows"
-    GAPS = "record, of which netCDF4 shows no gaps"
-    ODD_INTEGER = "integer of odd precision, in another type"
-    LOST_DIGIT = "least_significant_digit, which xarray's netCDF engine takes away"
+    REPLACED = "text that is not UTF-8, in which netCDF4 replaces letters"
+    BEHIND_END = "bytes after the end of a text, which netCDF4 shows"
+    GAPS = "record, whose gaps netCDF4 does not show"
+    ODD_INTEGER = "integer of unusual precision, in another type"
+    LOST_DIGIT = "least_significant_digit, which xarray's netCDF engine removes"
     RECORD_ATTRIBUTE = "attribute that is a record, of which netCDF4 shows a part"
-    WITHOUT_FILL = "_FillValue that was left out with a warning"
+    WITHOUT_FILL = "_FillValue that h5zarr leaves out with a warning"
     FLOAT32_SCALE = "float32 scale_factor or add_offset, whose type JSON loses"
 
 
-LISTED = {
-    ("tstring-at.h5", "/dset1"): Reason.NULS_AS_PADDING,
-}
+# The only variables that are allowed by name.
+LISTED = {("tstring-at.h5", "/dset1"): Reason.NULS_AS_PADDING}
 
 # What h5zarr may say about a variable that it leaves out.
 LEFT_OUT = (
@@ -74,12 +73,14 @@ LEFT_OUT = (
     r"unwritten chunks read as .* which Zarr version 2 cannot express",
     r"dimension without a variable",
     r"some of the values cannot be referenced, and VirtualiZarr",
+    r"the values are in the raw file '[^']*', which does not exist",
 )
 
 MOST_NAME_NBYTES = 256
 NON_COORDINATE = "_nc4_non_coord_"
 RESERVED = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST"}
 NUMBERS_AND_TEXT = (h5t.INTEGER, h5t.FLOAT, h5t.STRING)
+NETCDF_FILTERS = (1, 2, 3)  # deflate, shuffle and fletcher32, which every build of the netCDF library has
 
 
 def left_out_reason(message: str) -> Reason | None:
@@ -91,10 +92,11 @@ class Allowed:
     """What may differ in one file through h5zarr's engine. `file` is None if it is not HDF5."""
 
     compares_encoding = True
+    only_numbers = False
 
     def __init__(self, path: Path, translation: Translation, file: h5py.File | None) -> None:
-        self._name, self._file = path.name, file
-        self._named = {one.path for one in translation.problems}
+        self._path, self._file = path, file
+        self._problems = {one.path: one.message for one in translation.problems}
 
     def is_same(self, ours: Shown, theirs: Shown) -> bool:
         return bool(ours.dtype == theirs.dtype) and same(ours.values, theirs.values)
@@ -108,37 +110,36 @@ class Allowed:
 
     def extra_attribute(self, place: str, name: str) -> Reason | None:
         """Return why h5zarr shows an attribute and netCDF4 does not."""
-        if self._file is None:
+        if self._file is None or name not in self._object(place).attrs:
             return None
         kind = self._object(place).attrs.get_id(name).dtype.kind
         return {"b": Reason.BOOLEAN, "c": Reason.COMPLEX}.get(kind)
 
-    def missing(self, place: str) -> Reason | None:
-        """Return why netCDF4 shows a variable and h5zarr does not."""
+    def in_one(self, place: str, *, is_ours: bool) -> Reason | None:
+        """Return why only h5zarr, or only netCDF4, shows a variable."""
         if len(place.rpartition("/")[2].encode()) >= MOST_NAME_NBYTES:
             return Reason.LONG_NAME
-        return Reason.NAMED if place in self._named else None
-
-    def extra(self, place: str) -> Reason | None:
-        """Return why h5zarr shows a variable and netCDF4 does not."""
-        if len(place.rpartition("/")[2].encode()) >= MOST_NAME_NBYTES:
-            return Reason.LONG_NAME
-        if self._file is not None and self._type(place).get_class() not in NUMBERS_AND_TEXT:
-            return Reason.STRANGE
-        return None
+        if not is_ours:
+            return left_out_reason(self._problems.get(place, ""))
+        is_strange = self._file is not None and self._type(place).get_class() not in NUMBERS_AND_TEXT
+        return Reason.STRANGE if is_strange else None
 
     def unreadable(self, place: str, why: str) -> Reason | None:
-        """Return why netCDF4 announces a variable, but cannot read it."""
-        if "Filter error" in why:
+        """Return why netCDF4 shows a variable, but cannot read it."""
+        if self._file is None:
+            return None
+        settings = self._dataset(place).id.get_create_plist()
+        filters = {settings.get_filter(number)[0] for number in range(settings.get_nfilters())}
+        if "Filter error" in why and not filters <= set(NETCDF_FILTERS):
             return Reason.LACKING_FILTER
-        if why.startswith("UnicodeDecodeError"):
+        if why.startswith("UnicodeDecodeError") and not self._is_utf8(place):
             return Reason.NOT_UTF8
         return Reason.UNSET if self._has_no_fill(place) else None
 
     def variable(self, place: str, ours: Shown, theirs: Shown) -> Reason | None:
         """Return why a variable has other values, or another type."""
-        if (self._name, place) in LISTED:
-            return LISTED[self._name, place]
+        if (self._path.name, place) in LISTED:
+            return LISTED[self._path.name, place]
         if self._file is None:
             return None
         kind = self._type(place)
@@ -149,23 +150,15 @@ class Allowed:
             if h5t.COMPOUND in members:
                 return Reason.RECORD_IN_RECORD
         if kind.get_class() == h5t.FLOAT and kind.get_size() > 8:
-            return Reason.NOT_A_NUMBER_TYPE
+            return Reason.LONG_FLOAT
         if not isinstance(ours.values, str) and (reason := _not_in_netcdf(ours.values, theirs.values)) is not None:
             return reason
         if ours.dtype != theirs.dtype or isinstance(ours.values, str):
             return None
-        return self._other_values(place, ours.values, theirs.values)
-
-    def _other_values(self, place: str, ours: Any, theirs: Any) -> Reason | None:
-        dataset = self._dataset(place)
-        if self._has_no_fill(place) and not ours[ours != theirs].any():
-            return Reason.UNSET
-        is_short = dataset.shape != ours.shape and dataset.maxshape.count(None) > 1
-        inside = tuple(map(slice, dataset.shape))
-        return Reason.BEYOND if is_short and np.array_equal(ours[inside], theirs[inside], equal_nan=True) else None
+        return self._unset_or_beyond(place, ours.values, theirs.values)
 
     def attribute(self, place: str, name: str, ours: Any, theirs: Any) -> Reason | None:
-        """Return why an attribute is another."""
+        """Return why an attribute has another value."""
         if isinstance(ours, str) and isinstance(theirs, str):
             return self._other_text(place, name, ours, theirs)
         if self._file is None:
@@ -178,10 +171,13 @@ class Allowed:
             return Reason.RECORD_IN_RECORD if h5t.COMPOUND in members else None
         return None
 
+    def unlimited(self, ours: set[str], theirs: set[str], used: set[str]) -> Reason | None:
+        """Return why other dimensions are unlimited. `used` are those of the variables that netCDF4 shows."""
+        return Reason.DIMENSION_OF_STRANGE if ours > theirs and not (ours - theirs) & used else None
+
     def _other_text(self, place: str, name: str, ours: str, theirs: str) -> Reason | None:
         if "\ufffd" in theirs:
-            stored = ours.encode("latin-1", "replace")
-            return Reason.LATIN1 if stored.decode("utf-8", "replace") == theirs else None
+            return Reason.LATIN1 if _replaced(ours) == theirs else None
         if self._file is None:
             return None
         attribute = h5py.h5a.open(self._object(place).id, name.encode())
@@ -191,9 +187,16 @@ class Allowed:
         is_garbage = ended and text + behind.replace(b"\0", b"") == theirs.encode() and text == ours.encode()
         return Reason.GARBAGE if is_garbage else None
 
-    def unlimited(self, ours: set[str], theirs: set[str], used: set[str]) -> Reason | None:
-        """Return why other dimensions are unlimited; `used` are those of the variables that netCDF4 shows."""
-        return Reason.DIMENSION_OF_STRANGE if ours > theirs and not (ours - theirs) & used else None
+    def _unset_or_beyond(self, place: str, ours: Any, theirs: Any) -> Reason | None:
+        """Return why values of one type differ."""
+        if self._file is None:
+            return None
+        if self._has_no_fill(place) and not ours[ours != theirs].any():
+            return Reason.UNSET
+        dataset = self._dataset(place)
+        is_short = dataset.shape != ours.shape and dataset.maxshape.count(None) > 1
+        inside = tuple(map(slice, dataset.shape))
+        return Reason.BEYOND if is_short and same_numbers(ours[inside], theirs[inside]) else None
 
     # --- what the file contains
 
@@ -211,12 +214,36 @@ class Allowed:
     def _type(self, place: str) -> Any:
         return self._dataset(place).id.get_type()
 
+    def _is_utf8(self, place: str) -> bool:
+        if self._type(place).get_class() != h5t.STRING:
+            return True
+        try:
+            return bool([bytes(one).decode() for one in self._dataset(place)[...].reshape(-1).tolist()] or True)
+        except UnicodeDecodeError:
+            return False
+
     def _has_no_fill(self, place: str) -> bool:
         if self._file is None:
             return False
         settings = self._dataset(place).id.get_create_plist()
         undefined = settings.fill_value_defined() == h5d.FILL_VALUE_UNDEFINED
         return bool(undefined or settings.get_fill_time() == h5d.FILL_TIME_NEVER)
+
+
+class AllowedAgainstH5netcdf(Allowed):
+    """What may differ from h5netcdf, of which only numbers are compared."""
+
+    compares_encoding = False
+    only_numbers = True
+
+    def is_same(self, ours: Shown, theirs: Shown) -> bool:
+        return _same_natively(ours.values, theirs.values)
+
+    def unreadable(self, place: str, why: str) -> Reason | None:
+        return Reason.LACKING_FILTER if why.startswith("OSError") and "filter" in why else None
+
+    def variable(self, place: str, ours: Shown, theirs: Shown) -> Reason | None:
+        return None
 
 
 class AllowedThroughZarr(Allowed):
@@ -226,14 +253,13 @@ class AllowedThroughZarr(Allowed):
 
     def __init__(self, path: Path, translation: Translation, file: h5py.File | None) -> None:
         super().__init__(path, translation, file)
-        self._named |= {one.path for one in translation.warnings}
         self._without_fill = {one.path for one in translation.warnings if one.kind == "fill value"}
 
     def is_same(self, ours: Shown, theirs: Shown) -> bool:
         mine, their = ours.values, theirs.values
         if mine.dtype.kind in "SUOT" and mine.dtype.kind == their.dtype.kind:
             return texts(mine) == texts(their) and mine.shape == their.shape
-        return bool(native(mine.dtype) == native(their.dtype)) and same_numbers(mine, their)
+        return _same_natively(mine, their)
 
     def is_same_attribute(self, ours: Any, theirs: Any) -> bool:
         mine, their = np.asarray(ours[-1]), np.asarray(theirs[-1])
@@ -247,7 +273,7 @@ class AllowedThroughZarr(Allowed):
     def extra_attribute(self, place: str, name: str) -> Reason | None:
         if name == "least_significant_digit":
             return Reason.LOST_DIGIT
-        if self._file is None:
+        if self._file is None or name not in self._object(place).attrs:
             return None
         kind = h5py.h5a.open(self._object(place).id, name.encode()).get_type().get_class()
         return Reason.HIDDEN_ATTRIBUTE if name in RESERVED or kind not in NUMBERS_AND_TEXT else None
@@ -266,24 +292,14 @@ class AllowedThroughZarr(Allowed):
             return _other_records(mine, their)
         if native(mine.dtype) == native(their.dtype):
             return self._unset_or_beyond(place, mine, their)
-        return self._other_type(place, mine, their, _is_packed_with_float32(theirs))
+        return self._other_type(place, mine, their)
 
-    def _unset_or_beyond(self, place: str, mine: Any, their: Any) -> Reason | None:
-        if self._file is None:
-            return None
-        if self._has_no_fill(place):
-            return Reason.UNSET
-        dataset = self._dataset(place)
-        inside = tuple(map(slice, dataset.shape))
-        is_short = dataset.shape != mine.shape and dataset.maxshape.count(None) > 1
-        return Reason.BEYOND if is_short and same_numbers(mine[inside], their[inside]) else None
-
-    def _other_type(self, place: str, mine: Any, their: Any, is_packed: bool) -> Reason | None:
+    def _other_type(self, place: str, mine: Any, their: Any) -> Reason | None:
         kinds = mine.dtype.kind + their.dtype.kind
         if place in self._without_fill and kinds in ("if", "uf"):
             shown = ~np.isnan(their)
             return Reason.WITHOUT_FILL if same_numbers(mine[shown], their[shown]) else None
-        if kinds == "ff" and is_packed and same_but_rounded(mine, their):
+        if kinds == "ff" and self._is_packed_with_float32(place) and same_but_rounded(mine, their):
             return Reason.FLOAT32_SCALE
         if (reason := _not_in_netcdf(mine, their)) is not None:
             return reason
@@ -294,17 +310,29 @@ class AllowedThroughZarr(Allowed):
     def _is_odd(self, place: str) -> bool:
         return self._file is not None and bool(self._type(place).get_precision() != 8 * self._type(place).get_size())
 
+    def _is_packed_with_float32(self, place: str) -> bool:
+        names = ("scale_factor", "add_offset")
+        if self._file is not None:
+            packing = [self._dataset(place).attrs[name] for name in names if name in self._dataset(place).attrs]
+        else:
+            with netCDF4.Dataset(self._path) as file:
+                packing = [file[place].getncattr(name) for name in names if name in file[place].ncattrs()]
+        return np.dtype("f4") in [native(np.asarray(one).dtype) for one in packing]
 
-def _is_packed_with_float32(shown: Shown) -> bool:
-    """Return whether the netCDF engine unpacked the values with a float32 `scale_factor` or `add_offset`."""
-    packing = [shown.encoding[name] for name in ("scale_factor", "add_offset") if name in shown.encoding]
-    return "float32" in {frozen[0] for frozen in packing} | {str(frozen[1][1]) for frozen in packing if len(frozen) > 2}
+
+def _same_natively(mine: Any, their: Any) -> bool:
+    return bool(native(mine.dtype) == native(their.dtype)) and same_numbers(mine, their)
+
+
+def _replaced(shown: str) -> str:
+    """Return what netCDF4 shows of a text that is stored in Latin-1."""
+    return shown.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 def _other_texts(shown: list[str], expected: list[str]) -> Reason | None:
     if shown == [one.rstrip(" ") for one in expected]:
         return Reason.BLANKS
-    if any("\ufffd" in one for one in expected):
+    if [_replaced(one) if "\ufffd" in other else one for one, other in zip(shown, expected, strict=True)] == expected:
         return Reason.REPLACED
     if len(shown) == len(expected) and all(map(str.startswith, expected, shown)):
         return Reason.BEHIND_END

@@ -1,9 +1,7 @@
-"""A file as netCDF4 shows it and as h5zarr names it, compared; what is meant to differ is named and counted."""
+"""Compares the names that h5zarr gives to variables, dimensions and attributes with those of netCDF4."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,25 +10,16 @@ from h5zarr.hdf5.datatype import FixedPoint, FloatingPoint, String, VariableLeng
 from h5zarr.hdf5.model import Attribute, ExternalLink, Group, H5File, VirtualLayout
 from h5zarr.netcdf4.named_file import NamedGroup, NamedVariable, Naming
 from h5zarr.netcdf4.names import interpret_names
+from tests.truth.agreement import Agreement, Comparing
 from tests.truth.differences import MOST_NAME_NBYTES, RESERVED, Reason
 from tests.truth.netcdf_library import NetcdfLibrary
 
-# Hidden by netCDF-C wherever they are; h5zarr shows them where they have nothing to do with dimensions.
+# netCDF-C hides these everywhere. h5zarr shows them if they have nothing to do with dimensions.
 HIDDEN = RESERVED | {"_NCProperties", "_nc3_strict", "_Netcdf4Dimid"}
 
 
-@dataclass(slots=True)
-class Agreement:
-    """What came out: `allowed` counts the differences that are allowed."""
-
-    refused: str = ""
-    variables: int = 0
-    differences: list[str] = field(default_factory=list)
-    allowed: Counter[Reason] = field(default_factory=Counter)
-
-
 def named(path: Path) -> Naming:
-    """Return the names of a file, whose external links lead to files beside it."""
+    """Return the names of a file. External links lead to files in its folder."""
     file = scan(str(path))
     return interpret_names(file, others_of(file, path))
 
@@ -42,58 +31,51 @@ def others_of(file: H5File, path: Path) -> dict[tuple[H5File, str], H5File]:
     return {(file, name): scan(str(path.parent / name)) for name in found}
 
 
+def is_cyclic(naming: Naming) -> bool:
+    """Return whether a group contains itself. The library would not end."""
+    return any("its own ancestor" in problem.message for problem in naming.problems)
+
+
 def compare(path: Path, library: NetcdfLibrary, naming: Naming | None = None) -> Agreement:
     """Return how the names of a file agree with the library's."""
-    agreement, naming = Agreement(), naming or named(path)
-    is_cyclic = any("its own ancestor" in problem.message for problem in naming.problems)  # the library would not end
-    shown = "a group contains itself" if is_cyclic else library.names(path)
-    if isinstance(shown, str):
-        agreement.refused = shown
-        return agreement
-    comparing = _Comparing(naming, agreement)
-    ours, theirs = {group.path: group for group in naming.groups}, shown
-    if list(ours) != list(theirs):
-        agreement.differences.append(f"groups {list(ours)} are {list(theirs)}")
-    for group_path in ours.keys() & theirs.keys():
-        comparing.group(ours[group_path], theirs[group_path])
-    return agreement
+    found, naming = Agreement(), naming or named(path)
+    theirs = "a group contains itself" if is_cyclic(naming) else library.names(path)
+    if isinstance(theirs, str):
+        found.unopened[""] = theirs
+    else:
+        _Comparing(found, naming).groups(theirs)
+    return found
 
 
-class _Comparing:
-    def __init__(self, naming: Naming, agreement: Agreement) -> None:
-        self.agreement = agreement
+class _Comparing(Comparing):
+    def __init__(self, found: Agreement, naming: Naming) -> None:
+        super().__init__(found)
+        self.naming = naming
         self.left_out = {problem.path for problem in naming.problems if problem.kind == "unrepresentable"}
 
-    def differ(self, where: str, what: str) -> None:
-        self.agreement.differences.append(f"{where}: {what}")
-
-    def allow(self, reason: Reason) -> None:
-        self.agreement.allowed[reason] += 1
+    def groups(self, theirs: dict[str, Any]) -> None:
+        ours = {group.path: group for group in self.naming.groups}
+        self.equal("/", "groups", list(ours), list(theirs))
+        for path in ours.keys() & theirs.keys():
+            self.group(ours[path], theirs[path])
 
     def group(self, ours: NamedGroup, theirs: dict[str, Any]) -> None:
         self.attributes(ours.path, list(ours.attributes.values()), theirs["attributes"])
-        mine = {one.path.rpartition("/")[2]: one for one in ours.variables}
+        mine = {_name(one): one for one in ours.variables}
         shown = {name: one for name, one in mine.items() if name in theirs["variables"]}
         skipped = [one for name, one in mine.items() if name not in shown]
         for variable in skipped:
-            if len(variable.path.rpartition("/")[2].encode()) > MOST_NAME_NBYTES:
-                self.allow(Reason.LONG_NAME)
-                continue
-            if is_plain(variable.dataset.datatype):
-                self.differ(variable.path, "the library does not show it")
-            self.allow(Reason.STRANGE)
-        for name in theirs["variables"]:
-            if name not in mine and len(name.encode()) >= MOST_NAME_NBYTES:
-                continue  # cut, and perhaps with whatever stood behind it in memory
-            if name not in mine and f"{ours.path.rstrip('/')}/{name}" in self.left_out:
-                self.allow(Reason.ZARR_NAME)
-            elif name not in mine:
-                self.differ(ours.path, f"variable {name!r} is missing")
-        if list(shown) != [name for name in theirs["variables"] if name in mine]:
-            self.differ(ours.path, "variables come in another order")
+            is_long = len(_name(variable).encode()) > MOST_NAME_NBYTES
+            reason = None if is_plain(variable.dataset.datatype) else Reason.STRANGE
+            self.differ(variable.path, "the library does not show it", Reason.LONG_NAME if is_long else reason)
+        for name in theirs["variables"].keys() - mine.keys():
+            if len(name.encode()) < MOST_NAME_NBYTES:  # a longer one is cut, and perhaps followed by other memory
+                place = f"{ours.path.rstrip('/')}/{name}"
+                self.differ(place, "is missing", Reason.ZARR_NAME if place in self.left_out else None)
+        self.equal(ours.path, "order", list(shown), [name for name in theirs["variables"] if name in mine])
         self.dimensions(ours, theirs["dimensions"], shown, skipped)
         for name, variable in shown.items():
-            self.agreement.variables += 1
+            self.found.compared.add(variable.path)
             self.variable(variable, theirs["variables"][name])
 
     def dimensions(
@@ -102,36 +84,25 @@ class _Comparing:
         needed = {name for variable in shown.values() for name in variable.dimensions}
         extra = {name for variable in skipped for name in variable.dimensions} - needed - theirs.keys()
         mine = {one.name: [one.length, one.unlimited] for one in ours.dimensions if one.name not in extra}
-        virtual = {
-            name for one in shown.values() if isinstance(one.dataset.layout, VirtualLayout) for name in one.dimensions
-        }
-        if list(mine) != list(theirs):
-            self.differ(ours.path, f"dimensions {list(mine)} are {list(theirs)}")
+        virtual = {name for one in shown.values() if _is_virtual(one) for name in one.dimensions}
+        self.equal(ours.path, "dimensions", list(mine), list(theirs))
         for name in mine.keys() & theirs.keys():
-            if mine[name] != theirs[name] and name not in virtual:
-                self.differ(ours.path, f"dimension {name!r} {mine[name]} is {theirs[name]}")
-        for _ in extra:
-            self.allow(Reason.DIMENSION_OF_STRANGE)
+            reason = Reason.VIRTUAL_SHAPE if name in virtual else None
+            self.equal(ours.path, f"dimension {name!r}", mine[name], theirs[name], reason)
+        for name in extra:
+            self.differ(ours.path, f"dimension {name!r}", Reason.DIMENSION_OF_STRANGE)
 
     def variable(self, ours: NamedVariable, theirs: dict[str, Any]) -> None:
-        if list(ours.dimensions) != theirs["dimensions"]:
-            self.differ(ours.path, f"dimensions {list(ours.dimensions)} are {theirs['dimensions']}")
-        if list(ours.shape) != theirs["shape"] and isinstance(ours.dataset.layout, VirtualLayout):
-            self.allow(Reason.VIRTUAL_SHAPE)
-        elif list(ours.shape) != theirs["shape"]:
-            self.differ(ours.path, f"shape {list(ours.shape)} is {theirs['shape']}")
+        self.equal(ours.path, "dimensions", list(ours.dimensions), theirs["dimensions"])
+        reason = Reason.VIRTUAL_SHAPE if _is_virtual(ours) else None
+        self.equal(ours.path, "shape", list(ours.shape), theirs["shape"], reason)
         self.attributes(ours.path, list(ours.attributes.values()), theirs["attributes"])
 
-    def attributes(self, where: str, ours: list[Attribute], theirs: list[str]) -> None:
-        names = []
-        for attribute in ours:
-            is_hidden = attribute.name in HIDDEN or not is_plain(attribute.datatype)
-            if attribute.name not in theirs and is_hidden:
-                self.allow(Reason.HIDDEN_ATTRIBUTE)
-            else:
-                names.append(attribute.name)
-        if names != theirs:
-            self.differ(where, f"attributes {names} are {theirs}")
+    def attributes(self, place: str, ours: list[Attribute], theirs: list[str] | None) -> None:
+        hidden = {one.name for one in ours if one.name in HIDDEN or not is_plain(one.datatype)} - set(theirs or ())
+        for name in hidden:
+            self.differ(f"{place}@{name}", "the library does not show it", Reason.HIDDEN_ATTRIBUTE)
+        self.equal(place, "attributes", [one.name for one in ours if one.name not in hidden], theirs)
 
 
 def is_plain(datatype: Any) -> bool:
@@ -139,3 +110,11 @@ def is_plain(datatype: Any) -> bool:
     if isinstance(datatype, FloatingPoint):
         return 4 <= datatype.nbytes <= 8
     return isinstance(datatype, FixedPoint | String | VariableLengthString)
+
+
+def _name(variable: NamedVariable) -> str:
+    return variable.path.rpartition("/")[2]
+
+
+def _is_virtual(variable: NamedVariable) -> bool:
+    return isinstance(variable.dataset.layout, VirtualLayout)

@@ -1,6 +1,6 @@
-"""Shows what the netCDF library says of files: a question comes in on a line, the name of a pickled answer goes out.
+"""Answers questions about files with the netCDF library: one line of JSON each. The answer is pickled into a file.
 
-It forks a process for each file, because the library does not survive every file, and starting takes a second.
+Each file has a forked process, because the library does not survive every file, and starting takes a second.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import xarray as xr
 from xarray.backends import NetCDF4DataStore
 
 from tests.collections_of_files import SAMPLES
-from tests.truth.xarray_view import show_both
+from tests.truth.xarray_view import show_views
 
 MOST_GROUPS = 60
 SECONDS = 60
 
 
 def describe(what: str, path: str) -> dict[str, Any] | str:
-    """Return what the library shows of each group, by its path; or why it does not open the file."""
+    """Return what the library shows of each group by path, or why it does not open the file."""
     try:
         with netCDF4.Dataset(path) as file:
             return {"names": describe_names, "datasets": describe_datasets}[what](file)
@@ -36,10 +36,10 @@ def describe(what: str, path: str) -> dict[str, Any] | str:
 
 
 def describe_datasets(file: Any) -> dict[str, Any]:
-    """Return what xarray shows of each group; of some, if there are many."""
+    """Return what xarray shows of each group, or of some if there are many."""
     groups = list(_walk(file))
     some = groups[:: -(-len(groups) // MOST_GROUPS)]
-    return {one.path: show_both(partial(xr.open_dataset, NetCDF4DataStore(one))) for one in some}
+    return {one.path: show_views(partial(xr.open_dataset, NetCDF4DataStore(one))) for one in some}
 
 
 def describe_names(file: Any) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def _describe_variable(variable: Any) -> dict[str, Any]:
 
 
 def _attribute_names(owner: Any) -> list[str] | None:
-    """Return the names of attributes; None where the library cannot list them: one broken name hides all."""
+    """Return the names of attributes, or None if the library cannot list them: one broken name hides all."""
     try:
         return list(owner.ncattrs())
     except Exception:
@@ -77,7 +77,7 @@ def _walk(group: Any) -> Iterator[Any]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    for name in ("ocean.nc", "sizes_4_4_latest.h5"):  # imports everything once, before the forks
+    for name in ("ocean.nc", "sizes_4_4_latest.h5"):  # everything is imported once, before the forks
         describe("datasets", str(SAMPLES / name))
     for line in sys.stdin:
         what, path, answer = json.loads(line)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,15 @@ from h5zarr.commands.translate.translate import translate
 from h5zarr.commands.translate.translation import Translation
 from h5zarr.errors import Problem
 from h5zarr.hdf5.model import HardLink
+from h5zarr.tree import AttributeNotes, StoredForm
+from h5zarr.zarr_model.hierarchy import GroupRecord, VariableRecord
+from h5zarr.zarr_model.record import RecordedFilter
 from tests.containers.hierarchies import with_hierarchy
-from tests.truth import scan_against_h5py, values_against_h5py
+from tests.truth import datasets_against_netcdf, names_against_netcdf, scan_against_h5py, values_against_h5py
+from tests.truth.agreement import Agreement
+from tests.truth.differences import Allowed, AllowedThroughZarr, Reason
+from tests.truth.netcdf_library import NetcdfLibrary
+from tests.truth.xarray_view import Shown, frozen
 
 
 @pytest.fixture
@@ -189,3 +196,180 @@ def test_references_without_a_fault_agree_with_h5py(ocean: Path) -> None:
     found = values_against_h5py.compare(ocean, {"inline_bytes": 0})
     assert not found.differences
     assert found.identical == 6
+
+
+# --- in references, compared with the netCDF engine and with h5netcdf
+
+
+@pytest.fixture(scope="module")
+def library() -> Iterator[NetcdfLibrary]:
+    started = NetcdfLibrary()
+    yield started
+    started.close()
+
+
+Compare = Callable[[Path, Translation], Agreement]
+
+
+@pytest.fixture(params=["engine", "zarr", "h5netcdf"])
+def compare(request: pytest.FixtureRequest, library: NetcdfLibrary) -> Compare:
+    if request.param == "h5netcdf":
+        return datasets_against_netcdf.compare_with_h5netcdf
+    through = {"engine": datasets_against_netcdf.compare, "zarr": datasets_against_netcdf.compare_through_zarr}
+
+    def compare(path: Path, translation: Translation) -> Agreement:
+        shown = library.datasets(path)
+        assert not isinstance(shown, str)
+        return through[request.param](path, translation, shown)
+
+    return compare
+
+
+def check_detected(found: Agreement, message: str) -> None:
+    assert any(one.startswith(message) for one in found.differences), found.differences
+
+
+@pytest.mark.parametrize("fault", ["value", "type", "fill value", "chunk address", "damaged chunk"])
+def test_every_comparison_of_datasets_detects(fault: str, ocean: Path, compare: Compare) -> None:
+    path, changes, _ = VALUE_FAULTS[fault]
+    check_detected(compare(ocean, planted(ocean, path, **changes)), f"{path}: ")
+
+
+def test_every_comparison_of_datasets_detects_another_dimension_name(ocean: Path, compare: Compare) -> None:
+    found = compare(ocean, planted(ocean, "/sparse", dimension_names=("time", "y")))
+    check_detected(found, "/sparse: dimensions (('time', 'y'), (2, 3)) is (('time', 'x'), (2, 3))")
+
+
+def test_references_without_a_fault_agree_in_every_comparison(ocean: Path, compare: Compare) -> None:
+    found = compare(ocean, translate(ocean, inline_bytes=0))
+    assert not found.differences
+    assert {reason for _, reason in found.allowed} <= {Reason.TEXT_TYPE}
+    assert len(found.compared) in (6, 5)  # h5netcdf: only numbers
+
+
+def attributes(**changes: Any) -> Callable[[Any], Any]:
+    return lambda found: {name: value for name, value in {**found, **changes}.items() if value is not None}
+
+
+ATTRIBUTE_FAULTS = {
+    "number": ("/", attributes(version=4), "/@version: "),
+    "text": ("/temp", attributes(units="C"), "/temp@units: "),
+    "missing attribute": ("/temp", attributes(units=None), "/temp@units: is missing"),
+    "extra attribute": ("/temp", attributes(more=1), "/temp@more: is not in the netCDF engine's"),
+    "_FillValue": ("/temp", attributes(_FillValue=-8), "/temp@_FillValue: "),
+    "coordinates": ("/temp", attributes(coordinates=""), "/: coordinates "),
+}
+
+
+@pytest.mark.parametrize("fault", ATTRIBUTE_FAULTS)
+@pytest.mark.parametrize("compare", ["engine", "zarr"], indirect=True)
+def test_both_comparisons_with_netcdf_detect(fault: str, ocean: Path, compare: Compare) -> None:
+    path, change, message = ATTRIBUTE_FAULTS[fault]
+    check_detected(compare(ocean, planted(ocean, path, attributes=change)), message)
+
+
+DEFLATED = StoredForm(filters=(RecordedFilter(number=1, values=(3,)),))
+FOREIGN = StoredForm(notes=AttributeNotes(foreign=("units",)))
+RECORD_FAULTS = [
+    (GroupRecord(), "/@version"),
+    (GroupRecord(), "/: unlimited"),
+    (GroupRecord(unlimited=("time",)), "/temp@@chunksizes"),
+    (GroupRecord(unlimited=("time",)), "/temp@@zlib"),
+    (GroupRecord(variables={"temp": VariableRecord(form=DEFLATED)}), "/temp@@complevel"),
+    (GroupRecord(variables={"x": VariableRecord(form=StoredForm(number="<i4"))}), "/x@@dtype"),
+    (GroupRecord(variables={"temp": VariableRecord(form=FOREIGN)}), "/temp@units: is missing"),
+]
+
+
+@pytest.mark.parametrize(("record", "message"), RECORD_FAULTS)
+@pytest.mark.parametrize("compare", ["engine"], indirect=True)
+def test_the_comparison_of_the_engine_detects_another_record(
+    record: GroupRecord, message: str, ocean: Path, compare: Compare
+) -> None:
+    check_detected(compare(ocean, planted(ocean, "/", record=record)), message)
+
+
+def test_the_comparison_of_names_detects(ocean: Path, library: NetcdfLibrary) -> None:
+    naming = names_against_netcdf.named(ocean)
+    assert not names_against_netcdf.compare(ocean, library, naming).differences
+    root = naming.groups[0]
+    for change, message in (
+        (changed("dimensions", lambda found: found[:1]), "/: dimensions ['time'] is ['time', 'x']"),
+        (changed("variables", lambda found: found[1:]), "/time: is missing"),
+        (changed("variables", lambda found: found[::-1]), "/: order "),
+        (changed("attributes", lambda found: {}), "/: attributes [] is ['title', 'version']"),
+    ):
+        faulty = replace(naming, groups=(change(root), *naming.groups[1:]))
+        check_detected(names_against_netcdf.compare(ocean, library, faulty), message)
+
+
+# --- what is allowed, and no more
+
+
+@pytest.fixture(params=[Allowed, AllowedThroughZarr])
+def allowed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Allowed]:
+    path = tmp_path / "allowed.h5"
+    with h5py.File(path, "w") as file:
+        file.create_dataset("text", data=np.array([b"plain", "blå".encode()]))
+        file.create_dataset("latin1", data=np.array([b"plain", "blå".encode("latin-1")]))
+        file.create_dataset("deflated", data=np.arange(4), compression="gzip", shuffle=True)
+        file.create_dataset("lzf", data=np.arange(4), compression="lzf")
+        for name, kind in {"single": np.float32, "double": np.float64}.items():
+            file.create_dataset(name, data=np.arange(4)).attrs["scale_factor"] = kind(0.1)
+    with h5py.File(path) as file:
+        yield request.param(path, translate(path), file)
+
+
+def test_netcdf_may_fail_only_for_what_is_in_the_file(allowed: Allowed) -> None:
+    undecodable, filtered = "UnicodeDecodeError: invalid byte", "RuntimeError: NetCDF: Filter error"
+    assert allowed.unreadable("/latin1", undecodable) is Reason.NOT_UTF8
+    assert allowed.unreadable("/lzf", filtered) is Reason.LACKING_FILTER
+    wrong = [("/text", undecodable), ("/lzf", undecodable), ("/deflated", filtered), ("/latin1", filtered)]
+    assert [allowed.unreadable(place, why) for place, why in wrong] == [None] * 4
+
+
+def test_values_are_rounded_only_if_the_file_packs_them_with_float32(allowed: Allowed) -> None:
+    ours, theirs = (
+        Shown(
+            (),
+            (4,),
+            frozen(np.dtype(kind)),
+            np.arange(4, dtype=kind) / kind(10),
+            {},
+            {"scale_factor": ("float32", 0.1)},
+        )
+        for kind in (np.float64, np.float32)
+    )
+    expected = Reason.FLOAT32_SCALE if isinstance(allowed, AllowedThroughZarr) else None
+    assert allowed.variable("/single", ours, theirs) is expected
+    assert allowed.variable("/double", ours, theirs) is None
+
+
+THROUGH = [datasets_against_netcdf.compare, datasets_against_netcdf.compare_through_zarr]
+
+
+@pytest.mark.parametrize("compare_datasets", THROUGH)
+def test_a_failure_of_h5zarr_is_reported_even_if_netcdf_fails_too(
+    compare_datasets: Any, ocean: Path, library: NetcdfLibrary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Allowed, "unreadable", lambda *_: Reason.LACKING_FILTER)
+    shown: Any = library.datasets(ocean)
+    for view in shown["/"].values():
+        view.variables["temp"].values = "RuntimeError: NetCDF: Filter error"
+    assert not compare_datasets(ocean, translate(ocean), shown).differences
+    check_detected(compare_datasets(ocean, planted(ocean, "/temp", manifest=moved), shown), "/temp: cannot be read: ")
+
+
+@pytest.mark.parametrize("compare_datasets", THROUGH)
+def test_joined_characters_are_compared(compare_datasets: Any, tmp_path: Path, library: NetcdfLibrary) -> None:
+    with netCDF4.Dataset(tmp_path / "names.nc", "w") as file:
+        file.createDimension("station", 2)
+        file.createDimension("letter", 3)
+        file.createVariable("name", "S1", ("station", "letter"))[:] = np.array([list("abc"), list("def")], "S1")
+        file.createGroup("numbers").createVariable("number", "i2")[:] = 1
+    shown: Any = library.datasets(tmp_path / "names.nc")
+    assert [list(shown[group]) for group in ("/", "/numbers")] == [["raw", "decoded", "joined"], ["raw", "decoded"]]
+    translation = translate(tmp_path / "names.nc")
+    assert not compare_datasets(tmp_path / "names.nc", translation, shown).differences
+    shown["/"]["joined"].variables["name"].values[1] = b"dex"
+    check_detected(compare_datasets(tmp_path / "names.nc", translation, shown), "/name: ")

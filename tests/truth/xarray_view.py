@@ -1,4 +1,4 @@
-"""All that xarray shows of a group, with every type, in a form that another process can send."""
+"""What xarray shows of a group, with every type, in a form that can be sent to another process."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ import numpy as np
 import xarray as xr
 
 MOST_VALUES = 2_500
-RAW = {"mask_and_scale": False, "decode_times": False, "concat_characters": False, "decode_coords": False}
+VIEWS: dict[str, dict[str, Any]] = {
+    "raw": {"mask_and_scale": False, "decode_times": False, "concat_characters": False, "decode_coords": False},
+    "decoded": {},
+    "joined": {"mask_and_scale": False, "decode_times": False},  # raw, but characters are joined to text
+}
 
 
 @dataclass
 class Shown:
-    """A variable. `dtype` is what was announced before `values`, which may be an error instead, were read."""
+    """A variable. `dtype` is what xarray states before values are read. `values` may be the message of an error."""
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
@@ -34,18 +38,38 @@ class ShownGroup:
     encoding: dict[str, Any]
 
 
-def show(dataset: xr.Dataset) -> ShownGroup:
-    """Return all that is shown of a group, values of large variables in part."""
-    return ShownGroup(
-        variables={str(name): _show(one) for name, one in dataset.variables.items()},
-        coordinates={str(name) for name in dataset.coords},
-        attrs={name: frozen(value) for name, value in dataset.attrs.items()},
-        encoding={name: frozen(value) for name, value in dataset.encoding.items()},
-    )
+def show_views(open_group: Callable[..., xr.Dataset]) -> dict[str, ShownGroup | str]:
+    """Return a group in each view: all that xarray shows, or why it does not open. `open_group` takes xarray's options.
+
+    Joined characters are shown only if there are characters.
+    """
+    shown = {view: show(open_group, view) for view in ("raw", "decoded")}
+    raw = shown["raw"]
+    if isinstance(raw, ShownGroup) and any(one.dtype[1] == "|S1" for one in raw.variables.values()):
+        shown["joined"] = show(open_group, "joined")
+    return shown
+
+
+def show(open_group: Callable[..., xr.Dataset], view: str) -> ShownGroup | str:
+    try:
+        with warnings.catch_warnings():
+            # These concern the content of the file, whichever engine opens it.
+            warnings.simplefilter("ignore", xr.SerializationWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)
+            warnings.filterwarnings("ignore", "Duplicate dimension names present")
+            dataset = open_group(decode_timedelta=False, **VIEWS[view])
+            return ShownGroup(
+                variables={str(name): _show_variable(one) for name, one in dataset.variables.items()},
+                coordinates={str(name) for name in dataset.coords},
+                attrs={name: frozen(value) for name, value in dataset.attrs.items()},
+                encoding={name: frozen(value) for name, value in dataset.encoding.items()},
+            )
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
 
 
 def frozen(value: Any) -> Any:
-    """Return a value with its type, and what no pickle or comparison keeps: notes on a numpy type."""
+    """Return a value with its type and the metadata of its numpy type, which pickling and comparing would lose."""
     if isinstance(value, np.dtype):
         return "dtype", str(value), value.metadata and sorted(value.metadata.items(), key=str)
     if isinstance(value, np.ndarray | np.generic):
@@ -55,15 +79,12 @@ def frozen(value: Any) -> Any:
     return type(value).__name__, value
 
 
-def _show(variable: xr.Variable) -> Shown:
-    values: Any
-    dtype = frozen(variable.dtype)
+def _show_variable(variable: xr.Variable) -> Shown:
+    dtype, values = frozen(variable.dtype), None
     try:
-        part = variable
-        if variable.size > MOST_VALUES:
-            side = max(1, int(MOST_VALUES ** (1 / variable.ndim)))
-            part = variable[tuple(slice(0, side) for _ in variable.shape)]
-        values = np.asarray(part.values)
+        side = max(1, int(MOST_VALUES ** (1 / max(1, variable.ndim))))
+        is_large = variable.size > MOST_VALUES
+        values = np.asarray((variable[(slice(0, side),) * variable.ndim] if is_large else variable).values)
     except Exception as error:
         values = f"{type(error).__name__}: {error}"
     return Shown(
@@ -74,23 +95,3 @@ def _show(variable: xr.Variable) -> Shown:
         attrs={name: frozen(value) for name, value in variable.attrs.items()},
         encoding={name: frozen(value) for name, value in variable.encoding.items()},
     )
-
-
-def show_both(open_group: Callable[..., xr.Dataset]) -> tuple[ShownGroup | str, ShownGroup | str]:
-    """Return what is shown raw and decoded; or, for either, why there is nothing.
-
-    `open_group` takes xarray's options.
-    """
-    return _attempt(open_group, RAW), _attempt(open_group, {})
-
-
-def _attempt(open_group: Callable[..., xr.Dataset], options: dict[str, Any]) -> ShownGroup | str:
-    try:
-        with warnings.catch_warnings():
-            # About what stands in the file, whichever engine opens it.
-            warnings.simplefilter("ignore", xr.SerializationWarning)
-            warnings.simplefilter("ignore", RuntimeWarning)
-            warnings.filterwarnings("ignore", "Duplicate dimension names present")
-            return show(open_group(decode_timedelta=False, **options))
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
