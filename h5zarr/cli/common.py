@@ -69,11 +69,18 @@ def complain_of_source(source: str, error: H5ZarrError) -> int:
     from h5zarr.containers.registry import container_of
     from h5zarr.signatures import WrongFormat
 
+    if isinstance(error, OutputError):
+        return complain_of_output(error)
     is_other = isinstance(error, WrongFormat) and error.format == "zarr"
-    if not isinstance(error, OutputError) and not is_other and container_of(source) is not None:
+    if not is_other and container_of(source) is not None:
         remedy = 'Open them with xarray and engine="h5zarr", or write another container with h5zarr convert.'
         return complain(source, "these are references, not the file that they refer to", remedy)
     return complain(source, str(error), error.remedy)
+
+
+def complain_of_output(error: OutputError) -> int:
+    """Write why an output cannot be written, and return the exit code."""
+    return complain(error.path, str(error), error.remedy)
 
 
 def tell(lines: Iterable[str]) -> None:

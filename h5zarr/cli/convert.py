@@ -7,7 +7,16 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, EXIT_CODES, PATTERNS, complain, phrase, tell
+from h5zarr.cli.common import (
+    DONE,
+    DONE_WITH_PROBLEMS,
+    EXIT_CODES,
+    PATTERNS,
+    complain,
+    complain_of_output,
+    phrase,
+    tell,
+)
 from h5zarr.cli.options import (
     OPENING,
     WRITING,
@@ -90,7 +99,7 @@ def convert(arguments: argparse.Namespace) -> int:
     from h5zarr.commands.convert.convert import convert as run
     from h5zarr.commands.translate.translation import ProblemsFound
     from h5zarr.commands.translate.translation_text import problem_lines
-    from h5zarr.errors import H5ZarrError
+    from h5zarr.errors import H5ZarrError, OutputError
     from h5zarr.io.location import Location
 
     source = Location.parse(arguments.source)
@@ -106,6 +115,8 @@ def convert(arguments: argparse.Namespace) -> int:
         if isinstance(error, ProblemsFound):
             tell(problem_lines(str(source), error.problems, phrase=phrase))
         write_report(arguments, describe_failure(source, error))
+        if isinstance(error, OutputError):
+            return complain_of_output(error)
         return complain(source, str(error), error.remedy)
     write_report(arguments, done.to_json())
     tell(conversion_lines(done, quiet=arguments.quiet, phrase=phrase))

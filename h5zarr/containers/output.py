@@ -100,6 +100,22 @@ def check_name(location: Location) -> None:
         raise WrongOutput(str(location), "this is not a file name", remedy="Give another name for the output.")
 
 
+def named(place: str) -> str:
+    """Return the part of a path or URL that names the output, without a query: its suffix selects the container."""
+    location = Location.parse(place)
+    return location.path if location.path is not None else location.address
+
+
+def is_stream(place: str) -> bool:
+    """Return whether there is a pipe, a terminal or /dev/null at a local path: it takes bytes, but holds none."""
+    path = Location.parse(place).path
+    try:
+        mode = 0 if path is None else os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
+
+
 def look_at(location: str, storage_options: Mapping[str, Any] | None, nbytes: int) -> tuple[bytes, Identity] | None:
     """Return the first bytes of a file, and its identity; None if it does not exist. A directory has no bytes."""
     path = Location.parse(location).path

@@ -9,6 +9,7 @@ from h5zarr.containers.compression import peek
 from h5zarr.containers.container import Container, Output
 from h5zarr.containers.icechunk.icechunk_container import IcechunkContainer
 from h5zarr.containers.json.json_container import JsonContainer
+from h5zarr.containers.output import check_output
 from h5zarr.containers.parquet.parquet_container import ParquetContainer
 from h5zarr.errors import ArgumentError, Unsupported, WrongOutput
 from h5zarr.io.location import Location
@@ -25,17 +26,41 @@ if TYPE_CHECKING:  # only needed to read references
 CONTAINERS: tuple[Container, ...] = (
     IcechunkContainer(),
     ParquetContainer(),
-    JsonContainer(),  # last: it accepts every name
+    JsonContainer(),
 )
+_DATA_SUFFIXES = frozenset((".nc", ".nc3", ".nc4", ".cdf", ".netcdf", ".h5", ".hdf5", ".he5", ".hdf"))
 _SNIFFED_NBYTES = 64
 _PEEKED_NBYTES = 1 << 18  # zstd yields nothing before its first block of 128 KiB is complete
 _REFERENCES_THEMSELVES = 'Give the path or URL of the references instead: "fo" in the storage options.'
 
 
 def container_for_output(location: str | os.PathLike[str]) -> Container:
-    """Return the container that the name of an output selects."""
+    """Return the container that the name of an output selects. Raises WrongOutput if the name selects none."""
     text = os.fspath(location)
-    return next(container for container in CONTAINERS if container.recognise_output(text))
+    found = next((container for container in CONTAINERS if container.recognise_output(text)), None)
+    if found is None:
+        raise _unclear_name(Location.parse(text))
+    return found
+
+
+def _unclear_name(location: Location) -> WrongOutput:
+    suffixes = list(output_suffixes())
+    marks = " or ".join(container.traits.mark for container in CONTAINERS if container.traits.mark)
+    what = f"the name of an output ends in {', '.join(suffixes[:-1])} or {suffixes[-1]}, or starts with {marks}"
+    shown = str(location).rstrip("/")
+    stem, suffix = os.path.splitext(shown)
+    remedy = f"For example, give {stem}.json."
+    if suffix.lower() in _DATA_SUFFIXES:
+        remedy += " To write references for many files, use h5zarr index."
+    elif suffix.lower() == ".zarr":
+        remedy += " h5zarr writes references to the file, not a Zarr store with a copy of its data."
+    return WrongOutput(shown, what, remedy=remedy)
+
+
+def output_suffixes() -> tuple[str, ...]:
+    """Return the suffixes of outputs that are selected by their suffix."""
+    named = (container for container in reversed(CONTAINERS) if not container.traits.mark)
+    return tuple(suffix for container in named for suffix in container.traits.formats.values())
 
 
 def container_of(location: str | os.PathLike[str]) -> Container | None:
@@ -94,7 +119,7 @@ def plain_location(location: str) -> str:
 
 
 def check_form(output: Output, zarr_format: int) -> None:
-    """Raise WrongOutput if the container does not support the Zarr version, or commits."""
+    """Raise WrongOutput if no container has that name, or it does not support the Zarr version, or commits."""
     traits = container_for_output(output.location).traits
     if zarr_format not in traits.zarr_formats:
         versions = " or ".join(map(str, traits.zarr_formats))
@@ -107,6 +132,7 @@ def check_form(output: Output, zarr_format: int) -> None:
 
 def check_output_before(output: Output, source: str, zarr_format: int) -> None:
     """Raise OutputError for anything that is certain to fail, before anything is read from `source`."""
+    check_output(output.location, source)
     check_form(output, zarr_format)
     container_for_output(output.location).check(output, source)
 

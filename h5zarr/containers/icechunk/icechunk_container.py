@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from h5zarr.containers.container import Fitted, Output, State, Traits
-from h5zarr.containers.output import check_output
 from h5zarr.containers.provenance import Provenance
 from h5zarr.errors import OutputError, Problem, Unrepresentable, Unsupported
 from h5zarr.limits import Limits
@@ -50,7 +49,6 @@ class IcechunkContainer:
             if (place.directory, place.bucket, place.prefix) == (other.directory, other.bucket, other.prefix):
                 what = "the output is the repository that is read"
                 raise OutputError(output.shown, what, remedy="Give another location for the output.")
-        check_output(output.location, source)
         check_place(output.location, output.storage_options)
 
     def fit(self, hierarchy: Hierarchy) -> Hierarchy:

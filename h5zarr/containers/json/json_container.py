@@ -1,4 +1,4 @@
-"""JSON as a container: one file, perhaps compressed. Every name that no other container recognises asks for it."""
+"""JSON as a container: one file, perhaps compressed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from h5zarr.containers.container import ABSENT, Fitted, Output, Owner, State, Traits
-from h5zarr.containers.output import check_output, look_at, open_output
+from h5zarr.containers.output import is_stream, look_at, named, open_output
 from h5zarr.containers.provenance import Provenance
 from h5zarr.io.location import Location
 from h5zarr.limits import Limits
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from h5zarr.containers.references import References
     from h5zarr.read.sources import Sources
 
+_FORMATS = {"json": ".json", "json.gz": ".json.gz", "json.zst": ".json.zst"}
+_SUFFIXES = tuple(_FORMATS.values())
 _SNIFFED_NBYTES = 1 << 18  # zstd yields nothing before its first block of 128 KiB is complete
 
 
@@ -25,18 +27,18 @@ class JsonContainer:
     traits = Traits(
         name="json",
         title="a JSON file",
-        formats={"json": ".json", "json.gz": ".json.gz", "json.zst": ".json.zst"},
+        formats=_FORMATS,
         allows_empty_urls=True,
     )
 
     def recognise_output(self, location: str) -> bool:
-        return True
+        return location == "-" or is_stream(location) or named(location).endswith(_SUFFIXES)
 
     def recognise_input(self, location: str) -> bool:
         place = Location.parse(location)
         if place.path is not None:
             return False  # its first bytes decide
-        return place.address.endswith(tuple(self.traits.formats.values()))
+        return place.address.endswith(_SUFFIXES)
 
     def recognise_bytes(self, head: bytes) -> bool:
         from h5zarr.containers.json.json_reading import is_references
@@ -44,7 +46,7 @@ class JsonContainer:
         return is_references(head)
 
     def check(self, output: Output, source: str) -> None:
-        check_output(output.location, source)
+        pass
 
     def fit(self, hierarchy: Hierarchy) -> Hierarchy:
         return hierarchy

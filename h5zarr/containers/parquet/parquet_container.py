@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from h5zarr.containers.container import ABSENT, Fitted, Output, Owner, State, Traits
-from h5zarr.containers.output import check_output, is_occupied, look_at
+from h5zarr.containers.output import is_occupied, look_at, named
 from h5zarr.containers.provenance import Provenance
 from h5zarr.errors import Unsupported
 from h5zarr.io.location import Location
@@ -33,19 +33,19 @@ class ParquetContainer:
     )
 
     def recognise_output(self, location: str) -> bool:
-        return location.rstrip("/").endswith(_SUFFIXES)
+        return named(location).rstrip("/").endswith(_SUFFIXES)
 
     def recognise_input(self, location: str) -> bool:
         place = Location.parse(location)
         if place.path is not None:
             return os.path.isfile(os.path.join(place.path, _METADATA))
-        return self.recognise_output(place.address)
+        return self.recognise_output(location)
 
     def recognise_bytes(self, head: bytes) -> bool:
         return False
 
     def check(self, output: Output, source: str) -> None:
-        check_output(output.location, source)
+        pass
 
     def fit(self, hierarchy: Hierarchy) -> Hierarchy:
         problems = check_parquet(path for path, node in hierarchy.nodes.items() if isinstance(node, ArrayNode))

@@ -61,9 +61,9 @@ def test_the_target_url_stands_in_the_place_of_the_source(plain: Path, tmp_path:
 
 def test_two_translations_give_the_same_bytes(ocean: Path, tmp_path: Path) -> None:
     for version in (2, 3):
-        for name in ("one", "two"):
+        for name in ("one.json", "two.json"):
             translate(ocean, tmp_path / name, zarr_format=version)
-        assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+        assert (tmp_path / "one.json").read_bytes() == (tmp_path / "two.json").read_bytes()
 
 
 def test_strict_writes_nothing_and_lists_the_problems(ocean: Path, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def files_below(directory: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("a.parquet", True), ("s3://b/a.parq/", True), (Path("a.parq"), True), ("a.json", False), ("parquet", False)],
+    [("a.parquet", True), ("s3://b/a.parq/", True), (Path("a.parq"), True), ("a.json", False), ("-", False)],
 )
 def test_the_name_tells_a_directory_of_parquet(name: Any, expected: bool) -> None:
     assert isinstance(container_for_output(name), ParquetContainer) is expected
