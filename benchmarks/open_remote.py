@@ -27,6 +27,7 @@ from tables import print_machine, print_table
 
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translate import run_translation
+from h5zarr.containers.container import Output
 from h5zarr.encode.inlining import Inlining
 from h5zarr.io.access import Access
 
@@ -150,7 +151,7 @@ def compare(
     for inlining in choices(case, limits):
         out = directory / f"{path.stem}_{inlining.coordinate_nbytes}_{inlining.array_nbytes}.json"
         options = Options(inlining=inlining, target_url=f"{server.url}/{path.name}")
-        run_translation(path, out, options, Access())
+        run_translation(path, Output(location=str(out)), options, Access())
         seconds, counts = measure(server, f"{server.url}/{out.name}", case, expected, repeat)
         yield (
             case.name,

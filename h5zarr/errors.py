@@ -157,12 +157,6 @@ class WrongOutput(OutputError, ValueError):
     kind = "argument"
 
 
-class TargetExists(OutputError, FileExistsError):
-    """The output would replace something that h5zarr did not write. It is unchanged."""
-
-    remedy = "Give another name for the output."
-
-
 class MalformedFile(H5ZarrError):
     """The file violates its format. `address` is the byte address of the violation, or None."""
 

@@ -107,7 +107,7 @@ def convert(arguments: argparse.Namespace) -> int:
     ask = _ask if not arguments.quiet and sys.stdin.isatty() and sys.stderr.isatty() else None
     chosen = keywords(arguments, *OPENING, *WRITING, "zarr_format", "at", "strict")
     try:
-        check_report(arguments)
+        check_report(arguments, arguments.source)
         with Progress(source, is_shown=not arguments.quiet and sys.stderr.isatty() and ask is None) as progress:
             fill = dict(arguments.fill_value)
             done = run(arguments.source, arguments.out, fill_value=fill, ask=ask, on_open=progress.watch, **chosen)

@@ -20,12 +20,13 @@ from h5zarr.cli.options import (
     add_form,
     add_opening,
     add_output_options,
+    add_overwrite,
     add_reporting,
     add_selection,
     keywords,
     positive,
 )
-from h5zarr.cli.outputs import output_format, write_report, write_text
+from h5zarr.cli.outputs import check_report, output_format, write_report, write_text
 
 if TYPE_CHECKING:
     from h5zarr.commands.index.index_report import IndexReport
@@ -105,6 +106,7 @@ def add_index(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     add_form(form)
     add_output_options(form)
+    add_overwrite(form, "a file in OUT, or FILE,")
     reading = parser.add_argument_group("reading")
     add_opening(reading)
     add_allow(reading, "let a file refer to files outside its own directory that are")
@@ -170,6 +172,7 @@ def index(arguments: argparse.Namespace) -> int:
     report, as_json = IndexReport(), arguments.log_format == "json"
     try:
         check_template(arguments.name)
+        check_report(arguments, *arguments.sources)
         with _stopping() as stop:
             report = _run(arguments, stop)
     except LeaseHeld as error:
@@ -206,7 +209,7 @@ def _explain(arguments: argparse.Namespace, error: Exception) -> tuple[str, str]
     """Return why the job could not run and what to do, without secrets in URLs."""
     from h5zarr.commands.index.lease import LEASE
     from h5zarr.commands.index.naming import UnclearTemplate
-    from h5zarr.errors import H5ZarrError, SourceError
+    from h5zarr.errors import H5ZarrError, OutputError, SourceError
     from h5zarr.io.location import Location
 
     if isinstance(error, ImportError):
@@ -218,9 +221,10 @@ def _explain(arguments: argparse.Namespace, error: Exception) -> tuple[str, str]
         return f"--name: {error}", ""
     assert isinstance(error, H5ZarrError)
     is_about_out = str(error).startswith(str(Location.parse(arguments.out.rstrip("/"))))
+    is_about_text = isinstance(error, OutputError) and not is_about_out  # the report, or the metrics
     is_source = isinstance(error, SourceError) and not is_about_out
     message = str(error).replace(f"/{LEASE}:", ":", 1)  # nobody asked for that file
-    if is_about_out or (is_source and len(arguments.sources) > 1):
+    if is_about_out or is_about_text or (is_source and len(arguments.sources) > 1):
         return phrase(message), phrase(error.remedy)  # which names the place that it is about
     shown = str(Location.parse((arguments.sources or [arguments.files_from])[0] if is_source else arguments.out))
     return f"{shown}: {phrase(message.removeprefix(f'{shown}:').strip())}", phrase(error.remedy)
@@ -271,7 +275,7 @@ def _run(arguments: argparse.Namespace, stop: _Stop) -> IndexReport:
 
     use_system_memory()
     sources, found_by = _sources(arguments)
-    chosen = keywords(arguments, *_JOB, *SELECTION, *FORM, *OPENING, "allow", "output_options")
+    chosen = keywords(arguments, *_JOB, *SELECTION, *FORM, *OPENING, "allow", "output_options", "overwrite")
     about = keywords(arguments, "quiet", "fail_on", "max_attempts")
     with RunLog(as_json=arguments.log_format == "json", **about) as log:
         callbacks: dict[str, Any] = {"on_plan": log.plan, "on_row": log.row, "is_stopped": stop.is_set}

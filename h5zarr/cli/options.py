@@ -16,7 +16,7 @@ Parser: TypeAlias = argparse.ArgumentParser | argparse._ArgumentGroup
 OPENING = ("storage_options", "anon", "network", "limits")
 SELECTION = ("group", "include", "exclude")
 FORM = ("zarr_format", "nz", "chunk_bytes", "inline_bytes", "max_inline_bytes", "joinable")
-WRITING = ("output_options", "branch", "message")
+WRITING = ("output_options", "overwrite", "branch", "message")
 
 # Storage options that are text whatever they look like.
 _TEXT = re.compile(r"key|secret|token|passw|user|profile|project|account|credential|(?:^|_)id$", re.IGNORECASE)
@@ -138,9 +138,20 @@ def add_output_options(parser: Parser) -> None:
     _add_pairs(parser, "--output-options", storage_option, "KEY=VALUE", "like --storage-options, but for OUT")
 
 
+def add_overwrite(parser: Parser, what: str = "OUT or FILE") -> None:
+    """Add the option to replace what h5zarr did not write."""
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help=f"replace {what} even if h5zarr could not have written what is there. HDF5 and netCDF files are never "
+        "replaced",
+    )
+
+
 def add_writing(parser: Parser) -> None:
     """Add the options of commands that write references: `WRITING`."""
     add_output_options(parser)
+    add_overwrite(parser)
     parser.add_argument(
         "--branch", help="branch of an Icechunk repository, created if it does not exist (default main)"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from h5zarr.cli.common import complain
@@ -12,27 +13,62 @@ if TYPE_CHECKING:
     from h5zarr.errors import H5ZarrError
     from h5zarr.io.location import Location
 
+REPORT = "h5zarr_report"  # the first key of every report, by which h5zarr recognises its own
 
-def check_report(arguments: argparse.Namespace) -> None:
-    """Raise OutputError if the report would overwrite what is read or written."""
+
+def check_report(arguments: argparse.Namespace, *places: str) -> None:
+    """Raise OutputError if the report or the metrics may not be written; `places` are read or written otherwise.
+
+    After an OutputError nothing is written there.
+    """
+    given = {option: place for option in _RECOGNISE if (place := getattr(arguments, option, None))}
+    for option in given:
+        setattr(arguments, option, None)  # until all are known to be safe
+    others = [*places, *([arguments.out] if hasattr(arguments, "out") else ())]
+    for option, place in given.items():
+        _check_text(option, place, others, overwrite=arguments.overwrite)
+        others.append(place)
+    for option, place in given.items():
+        setattr(arguments, option, place)
+
+
+def _check_text(option: str, place: str, others: Sequence[str], *, overwrite: bool) -> None:
+    """Raise OutputError if a report or metrics would replace one of `others`, or anything that is neither."""
+    from h5zarr.containers.container import Content, Output
     from h5zarr.containers.output import check_output
+    from h5zarr.containers.target import check_target, file_state
     from h5zarr.errors import OutputError
     from h5zarr.io.location import Location
 
-    if not arguments.report:
-        return
-    place = arguments.report
-    arguments.report = None  # until it is known to be safe
-    check_output(place, arguments.source)
-    if place == arguments.out:
-        what = "references and report have the same name"
-        raise OutputError(str(Location.parse(place)), what, remedy="Give them different names.")
-    arguments.report = place
+    for other in others:
+        if place == other:
+            what = f"{option}={place} is also read or written by this command"
+            raise OutputError(str(Location.parse(place)), what, remedy="Give another name.")
+        check_output(place, other)
+
+    def recognise(head: bytes, read_all: Callable[[], bytes]) -> Content:
+        return Content.OWN if _RECOGNISE[option](head) else Content.OTHER
+
+    check_target(Output(location=place, overwrite=overwrite), file_state(place, None, recognise))
+
+
+def _is_report(head: bytes) -> bool:
+    from h5zarr.containers.compression import peek
+
+    return "".join(peek(head, 100).decode("utf-8", "replace").split()).startswith(f'{{"{REPORT}":')
+
+
+def _is_metrics(head: bytes) -> bool:
+    return head.startswith(b"# HELP h5zarr_")
+
+
+_RECOGNISE: dict[str, Callable[[bytes], bool]] = {"report": _is_report, "metrics": _is_metrics}
 
 
 def write_report(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
     """Write the report, if the user wants one. A job that failed writes one, too, so that no old report remains."""
-    write_text(arguments.report, json.dumps(report, indent=2) + "\n")
+    name = arguments.command.__name__
+    write_text(arguments.report, json.dumps({REPORT: name, **report}, indent=2) + "\n")
 
 
 def describe_failure(source: Location, error: H5ZarrError) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def translate(arguments: argparse.Namespace) -> int:
     source = Location.parse(arguments.source)
     chosen = keywords(arguments, *SELECTION, *FORM, *WRITING, *OPENING, "allow", "strict", "target_url")
     try:
-        check_report(arguments)
+        check_report(arguments, arguments.source)
         with Progress(source, is_shown=not arguments.quiet and sys.stderr.isatty()) as progress:
             done = run(arguments.source, arguments.out, on_open=progress.watch, **chosen)
     except H5ZarrError as error:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, phrase, tell, write_lines
-from h5zarr.cli.options import OPENING, add_opening, add_reporting, keywords
-from h5zarr.cli.outputs import write_report
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, complain_of_output, phrase, tell, write_lines
+from h5zarr.cli.options import OPENING, add_opening, add_overwrite, add_reporting, keywords
+from h5zarr.cli.outputs import check_report, write_report
 
 HELP = """\
 Check references against the rules of Zarr version 3 or 2, the _FillValue attribute, the Xarray-Zarr convention, the
@@ -45,6 +45,7 @@ def add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="references in JSON (also .gz or .zst) or Parquet: a path, or a URL that fsspec opens",
     )
     parser.add_argument("--nz", action="store_true", help="also check the NZ-1.0 convention")
+    add_overwrite(parser, "FILE")
     add_reporting(parser, "print only errors")
     add_opening(parser.add_argument_group("reading"))
     parser.set_defaults(command=validate)
@@ -54,14 +55,17 @@ def validate(arguments: argparse.Namespace) -> int:
     """Validate, and say what is found."""
     from h5zarr.commands.validate.validate import validate as run
     from h5zarr.commands.validate.validation_text import finding_lines, validation_summary
-    from h5zarr.errors import H5ZarrError
+    from h5zarr.errors import H5ZarrError, OutputError
 
     if len(arguments.places) > 1:
         tell(["h5zarr: give one REFS", "  h5zarr validate --help shows examples."])
         return NOTHING
     (references,) = arguments.places
     try:
+        check_report(arguments, *arguments.places)
         found = run(references, **keywords(arguments, *OPENING, "nz"))
+    except OutputError as error:
+        return complain_of_output(error)
     except H5ZarrError as error:
         return complain(references, str(error), error.remedy)
     except ImportError as error:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, tell, write_lines
-from h5zarr.cli.options import OPENING, add_allow, add_opening, add_reporting, keywords, positive
-from h5zarr.cli.outputs import write_report
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, complain_of_output, tell, write_lines
+from h5zarr.cli.options import OPENING, add_allow, add_opening, add_overwrite, add_reporting, keywords, positive
+from h5zarr.cli.outputs import check_report, write_report
 from h5zarr.cli.progress import CountLine
 
 HELP = """\
@@ -66,6 +66,7 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="N",
         help="processes that compare values (default: one per processor if there is much to compare, else 1)",
     )
+    add_overwrite(parser, "FILE")
     add_reporting(parser, "print only differences")
     reading = parser.add_argument_group("reading")
     add_opening(reading)
@@ -77,7 +78,7 @@ def verify(arguments: argparse.Namespace) -> int:
     """Compare, and say what differs."""
     from h5zarr.commands.verify.verification_text import difference_lines, verified_lines
     from h5zarr.commands.verify.verify import verify as run
-    from h5zarr.errors import H5ZarrError
+    from h5zarr.errors import H5ZarrError, OutputError
 
     if len(arguments.places) > 2:
         tell(["h5zarr: give REFS and at most one SOURCE", "  h5zarr verify --help shows examples."])
@@ -86,8 +87,11 @@ def verify(arguments: argparse.Namespace) -> int:
     progress = CountLine("arrays", is_shown=not arguments.quiet and sys.stderr.isatty())
     chosen = keywords(arguments, *OPENING, "allow", "sample", "seed", "group", "workers")
     try:
+        check_report(arguments, *arguments.places)
         with _terminable():
             found = run(references, source, on_array=lambda array, count: progress.show(array.path, count), **chosen)
+    except OutputError as error:
+        return complain_of_output(error)
     except H5ZarrError as error:
         return complain(references, str(error), error.remedy)
     except ImportError as error:

@@ -38,12 +38,16 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where references are written. `storage_options` are for the container, `source_options` for the source files."""
+    """Where references are written. `storage_options` are for the container, `source_options` for the source files.
+
+    `overwrite`: replace what is there even if it is not references.
+    """
 
     location: str = field(repr=False)
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     source_options: Mapping[str, Any] | None = field(default=None, repr=False)
     commit: Commit | None = None
+    overwrite: bool = False
 
     @property
     def shown(self) -> str:
@@ -64,23 +68,33 @@ class Fitted:
     container: Container | None = None
 
 
-class Owner(Enum):
-    """Who wrote the content at a location."""
+class Content(Enum):
+    """What is at a location."""
 
-    NOBODY = "nobody"  # nothing is there
-    H5ZARR = "h5zarr"
-    OTHERS = "others"
+    NOTHING = "nothing"
+    OWN = "own"  # references that h5zarr wrote
+    REFERENCES = "references"  # written by another tool, in a form that h5zarr also writes
+    OTHER = "other"
+    UNKNOWN = "unknown"  # it cannot be read
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The current state of a location. `identity` distinguishes this content from later content; None if unknown."""
+    """The current state of a location. `identity` distinguishes this content from later content; None if unknown.
 
-    owner: Owner
+    For content that is not references, `what` describes it, and `is_replaceable` says whether `overwrite=True` may
+    replace it. `sources` are the files that the references were made from, for containers that keep versions and only
+    replace references to the same files; None for other containers.
+    """
+
+    content: Content
     identity: Identity | None = None
+    what: str = ""
+    is_replaceable: bool = True
+    sources: tuple[str, ...] | None = None
 
 
-ABSENT = State(Owner.NOBODY)
+ABSENT = State(Content.NOTHING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,5 +147,8 @@ class Container(Protocol):
     def decode(self, content: bytes, name: str, limits: Limits) -> References:
         """Return the references in the bytes of a file; `name` is for errors. Directories raise Unsupported."""
 
-    def state(self, location: str, storage_options: Mapping[str, Any] | None = None) -> State:
-        """Return who wrote the content at a location, and its identity."""
+    def state(self, output: Output, *, briefly: bool = False) -> State:
+        """Return what is at the place of an output, and its identity.
+
+        `briefly`: read no more than the first bytes. References of other tools are then OTHER.
+        """

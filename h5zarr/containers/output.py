@@ -25,13 +25,9 @@ from h5zarr.errors import (
     OutputGone,
     OutputIsDirectory,
     OutputRefused,
-    SourceGone,
     WrongOutput,
 )
-from h5zarr.io.access import Access
 from h5zarr.io.location import Location
-from h5zarr.io.source import Identity, open_source
-from h5zarr.io.span import Span
 from h5zarr.zarr_model.hierarchy import Json
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"))
@@ -106,46 +102,18 @@ def named(place: str) -> str:
     return location.path if location.path is not None else location.address
 
 
-def is_stream(place: str) -> bool:
-    """Return whether there is a pipe, a terminal or /dev/null at a local path: it takes bytes, but holds none."""
-    path = Location.parse(place).path
-    try:
-        mode = 0 if path is None else os.stat(path).st_mode
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
-
-
-def look_at(location: str, storage_options: Mapping[str, Any] | None, nbytes: int) -> tuple[bytes, Identity] | None:
-    """Return the first bytes of a file, and its identity; None if it does not exist. A directory has no bytes."""
-    path = Location.parse(location).path
-    if path is not None and os.path.isdir(path):
-        return b"", Identity(nbytes=0)
-    try:
-        with open_source(location, Access(storage_options=storage_options or {})) as source:
-            (head,) = source.read_many([Span(0, min(nbytes, source.nbytes))])
-            return bytes(head), source.identity
-    except SourceGone:
-        return None
-
-
-def is_occupied(directory: str, storage_options: Mapping[str, Any] | None) -> bool:
-    """Return whether there is a file or a non-empty directory."""
-    location = Location.parse(directory)
-    path = location.path
-    if path is not None:
-        return os.path.lexists(path) and not (os.path.isdir(path) and not os.listdir(path))
-    filesystem, inside = find_filesystem(location, storage_options or {})
-    return bool(or_output_error(lambda: filesystem.find(inside, maxdepth=1), str(location)))
-
-
 @contextmanager
-def open_output(target: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Iterator[Sink]:
+def open_output(
+    target: str | os.PathLike[str],
+    storage_options: Mapping[str, Any] | None = None,
+    confirm: Callable[[], None] = lambda: None,
+) -> Iterator[Sink]:
     """Yield a sink whose bytes appear at `target` when the context ends without an exception, and only then.
 
     `target` is a path, `-` for standard output, or a URL for fsspec, with `storage_options`. Names that end in .gz or
     .zst are compressed. An existing file at `target` is replaced. A symbolic link stays, and its target is replaced.
-    Raises OutputError if writing is impossible.
+    Raises OutputError if writing is impossible. `confirm` is called just before a local file is replaced, and may raise
+    an OutputError.
     """
     location = Location.parse(target)
     text, path = location.text, location.path
@@ -157,7 +125,7 @@ def open_output(target: str | os.PathLike[str], storage_options: Mapping[str, An
     elif path is None:
         opened = _remote_file(location, storage_options or {})
     else:
-        opened = _local_file(os.path.realpath(path), shown)
+        opened = _local_file(os.path.realpath(path), shown, confirm)
     with opened as sink:
         if compressor is None:
             yield sink
@@ -175,7 +143,7 @@ def _standard_output(shown: str) -> Iterator[Sink]:
 
 
 @contextmanager
-def _local_file(path: str, shown: str) -> Iterator[Sink]:
+def _local_file(path: str, shown: str, confirm: Callable[[], None]) -> Iterator[Sink]:
     with told_as(shown):
         # A pipe or /dev/null is written to, because replacing it would be a surprise.
         beside = None if _is_device(path) else new_name_beside(path)
@@ -189,6 +157,7 @@ def _local_file(path: str, shown: str) -> Iterator[Sink]:
                 os.fsync(file.fileno())
             file.close()
             if beside is not None:
+                confirm()
                 os.replace(beside, path)
     except BaseException:
         with suppress(OSError):
@@ -248,6 +217,8 @@ def or_output_error(act: Callable[[], Any], shown: str) -> Any:
     """Return the result of `act`. Its exceptions become an OutputError, which does not chain them."""
     try:
         return act()
+    except H5ZarrError:
+        raise
     except Exception as error:
         failure = _describe_remote(error, shown)
     raise failure

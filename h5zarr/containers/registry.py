@@ -11,6 +11,7 @@ from h5zarr.containers.icechunk.icechunk_container import IcechunkContainer
 from h5zarr.containers.json.json_container import JsonContainer
 from h5zarr.containers.output import check_output
 from h5zarr.containers.parquet.parquet_container import ParquetContainer
+from h5zarr.containers.target import check_target
 from h5zarr.errors import ArgumentError, Unsupported, WrongOutput
 from h5zarr.io.location import Location
 from h5zarr.io.protocols import PROTOCOL
@@ -130,11 +131,17 @@ def check_form(output: Output, zarr_format: int) -> None:
         raise WrongOutput(output.shown, what, remedy="Omit branch= and message=.")
 
 
-def check_output_before(output: Output, source: str, zarr_format: int) -> None:
-    """Raise OutputError for anything that is certain to fail, before anything is read from `source`."""
+def check_output_before(output: Output, source: str, zarr_format: int, *, is_file: bool = True) -> None:
+    """Raise OutputError for anything that is certain to fail, before anything is read from `source`.
+
+    `is_file`: the source is the file that the references are made from, not other references.
+    """
     check_output(output.location, source)
     check_form(output, zarr_format)
-    container_for_output(output.location).check(output, source)
+    container = container_for_output(output.location)
+    container.check(output, source)
+    main = Location.parse(Location.parse(source).for_references()[0]).without_secrets()
+    check_target(output, container.state(output), [main] if is_file else None)
 
 
 def read_references(url: str, sources: Sources, at: str | None = None) -> tuple[References, Sources] | None:

@@ -10,7 +10,7 @@ from warnings import warn
 
 from xarray.backends.common import BackendEntrypoint
 
-from h5zarr.containers.container import Owner
+from h5zarr.containers.container import Content, Output
 from h5zarr.containers.registry import container_of
 from h5zarr.encode.encode import FILL_VALUE_KIND
 from h5zarr.engine.datastore import HierarchyDataStore
@@ -49,7 +49,7 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         if path is None:
             return False
         container = container_of(path)
-        return container is not None and container.state(path).owner is Owner.H5ZARR
+        return container is not None and container.state(Output(location=path), briefly=True).content is Content.OWN
 
     def open_dataset(
         self,

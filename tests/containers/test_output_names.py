@@ -10,7 +10,7 @@ import pytest
 import h5zarr
 from h5zarr.cli import main
 from h5zarr.containers.registry import container_for_output
-from h5zarr.errors import WrongOutput, OutputError
+from h5zarr.errors import OutputError, WrongOutput
 
 SOURCE = Path(__file__).parents[2] / "sample_data" / "ocean.nc"
 

@@ -238,9 +238,10 @@ def test_a_changed_source_is_raised_unless_told_not_to(server: RangeServer, file
 @pytest.mark.filterwarnings("ignore:.* fails while guessing:RuntimeWarning")  # of other engines that are installed
 def test_only_references_that_h5zarr_wrote_are_claimed(file: Path, references: Path, tmp_path: Path) -> None:
     engine = H5ZarrBackendEntrypoint()
-    for name in ("refs.json.gz", "refs.json.zst", "anything"):
+    for name in ("refs.json.gz", "refs.json.zst", "named.json"):
         translate(file, tmp_path / name)
         assert engine.guess_can_open(tmp_path / name)
+    assert engine.guess_can_open((tmp_path / "named.json").rename(tmp_path / "anything"))
     assert engine.guess_can_open(references)
     assert engine.guess_can_open(str(references))
     (tmp_path / "kerchunk.json").write_text(json.dumps({"version": 1, "refs": {}}))

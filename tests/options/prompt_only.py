@@ -32,6 +32,16 @@ def report(bench: Bench, command: str) -> None:
     assert "seconds" in json.loads(place.read_text())
 
 
+def overwrite(bench: Bench, command: str) -> None:
+    """A report replaces a file that is not a report."""
+    place, places = bench.folder / "told.json", _places(bench, command)
+    place.write_text("mine")
+    assert bench.prompt(command, *places, is_told=False, report=place).code == 2
+    assert place.read_text() == "mine"
+    assert bench.prompt(command, *places, is_told=False, report=place, overwrite=True).code == 0
+    assert json.loads(place.read_text())["h5zarr_report"] == command
+
+
 def quiet(bench: Bench, command: str) -> None:
     """Nothing is printed by a command that succeeds."""
     places = _places(bench, command)

@@ -62,6 +62,7 @@ EFFECTS: Effects = {
     **in_all("max_inline_bytes", writing.max_inline_bytes, WRITING),
     **in_all("joinable", writing.joinable, WRITING),
     **in_all("output_options", writing.output_options, ("translate", "convert", "index")),
+    **in_all("overwrite", writing.overwrite, ("translate", "convert", "index")),
     **in_all("branch", writing.branch, ("translate", "convert")),
     **in_all("message", writing.message, ("translate", "convert")),
     ("workers", "index"): writing.workers_of_index,
@@ -69,6 +70,7 @@ EFFECTS: Effects = {
 }
 PROMPT_EFFECTS: Effects = {
     **in_all("report", prompt_only.report, ("translate", "convert", "index", "verify", "validate")),
+    **in_all("overwrite", prompt_only.overwrite, ("verify", "validate")),
     **in_all("quiet", prompt_only.quiet, ("translate", "convert", "index", "verify", "validate")),
     **in_all("json", prompt_only.in_json, ("inspect", "status", "check")),
     **in_all("files_from", prompt_only.files_from, ("index", "check")),
@@ -77,7 +79,7 @@ PROMPT_EFFECTS: Effects = {
     ("all", "status"): prompt_only.all_in_status,
 }
 AT_PROMPT: Effects = {**{key: effect for key, effect in EFFECTS.items() if key[1] not in FUNCTIONS}, **PROMPT_EFFECTS}
-PROMPT_ONLY = {"report", "quiet", "json", "files_from", "color", "all", "log_format", "metrics", "job"}
+PROMPT_ONLY = {"report", "quiet", "json", "files_from", "color", "all", "log_format", "metrics", "job", "overwrite"}
 
 
 @pytest.fixture

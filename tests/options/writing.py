@@ -178,6 +178,22 @@ def output_options(bench: Bench, command: str) -> None:
     assert {one.get("token") for one in RecordingFileSystem.made_with} == {"mine"}
 
 
+def overwrite(bench: Bench, command: str) -> None:
+    """A file that is not references is replaced."""
+    path, out = make_file(bench.folder / "file.h5"), bench.out
+    if command == "convert":
+        h5zarr.translate(path, path := bench.folder / "refs.json")
+    chosen = {}
+    if command == "index":
+        out, chosen = bench.index / "file.json", {"name": "{stem}"}
+        out.parent.mkdir()
+    out.write_text('{"mine": 1}')
+    assert "did not write" in bench.run(command, path, **chosen).error
+    assert out.read_text() == '{"mine": 1}'
+    assert not bench.run(command, path, overwrite=True, **chosen).error
+    assert "zarr.json" in read_references(out)
+
+
 def branch(bench: Bench, command: str) -> None:
     """The branch is created, and has the commit."""
     repository = _commit(bench, command, branch="other")

@@ -114,6 +114,7 @@ def convert(
     at: str | None = None,
     branch: str | None = None,
     message: str | None = None,
+    overwrite: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     anon: bool = False,
     network: Mapping[str, float] | None = None,
@@ -142,6 +143,8 @@ def convert(
         Branch, tag or snapshot of an Icechunk repository to read.
     branch, message
         Branch and commit message for the Icechunk repository to write.
+    overwrite
+        Replace what is at `out` even if it is not references, as in `h5zarr.translate`.
     storage_options, anon, network, limits
         How to open `source`, as in `h5zarr.translate`.
     output_options
@@ -169,9 +172,10 @@ def convert(
         storage_options=output_options,
         source_options=access.options_for(plain_location(given)),
         commit=Commit.of(branch, message),
+        overwrite=overwrite,
     )
     options = make_options(zarr_format=zarr_format, strict=strict)
-    check_output_before(output, given, zarr_format)
+    check_output_before(output, given, zarr_format, is_file=False)
     container = container_for_output(output.location)
     read, log = _read(given, access, at, on_open)
     settled = _settle_fill(read, _by_pattern(fill_value), ask, zarr_format)

@@ -38,7 +38,9 @@ class Catalog:
         self._added: dict[str, Row | None] = {row.source: row for row in rows or ()}  # None: the row was removed
         self._stored = _tables().Stored(None, CATALOG)
         self._parts = {name: _tables().Stored(None, name) for name in self._find_parts()}
-        if rows is None:
+        if rows is not None:
+            place.check_own(CATALOG)
+        else:
             for _ in range(_MOST_READS):
                 if self._read():
                     break

@@ -59,6 +59,7 @@ def index(
     limits: Mapping[str, int] | None = None,
     allow: Sequence[str] = (),
     output_options: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
     found_by: str = "",
     on_plan: Callable[[Plan], None] = lambda plan: None,
     on_row: Callable[[Row], None] = lambda row: None,
@@ -113,6 +114,9 @@ def index(
         How to open the files, as in `h5zarr.translate`.
     output_options
         Options for fsspec to write `out` with.
+    overwrite
+        Replace files in `out` even if they are not references, as in `h5zarr.translate`. Without it, their sources
+        fail.
     found_by
         A name for the list `sources`, whose entries are then exact paths and URLs, not patterns or directories. Sources
         found earlier under the same name and missing now have vanished.
@@ -143,6 +147,7 @@ def index(
         strict=strict,
         access=access,
         output_options=dict(output_options or {}),
+        overwrite=overwrite,
         options=make_options(
             group=group,
             include=include,

@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from h5zarr.containers.container import Content, Output
 from h5zarr.containers.output import find_filesystem, new_name_beside, open_output, or_output_error, told_as
+from h5zarr.containers.target import check_target, file_state
 from h5zarr.errors import OutputError, SourceError, SourceGone, SourceRefused
 from h5zarr.io.failure import or_source_error
 from h5zarr.io.location import Location
@@ -96,6 +98,12 @@ class Place:
         place = self.prepare(name)
         with open_output(place, self.storage_options) as sink:
             sink.write(content)
+
+    def check_own(self, name: str) -> None:
+        """Raise OutputError if a file that is always the index's own, even when damaged, is an HDF5 or netCDF file."""
+        place = self.locate(name)
+        state = file_state(place, self.storage_options, lambda head, read_all: Content.OWN)
+        check_target(Output(location=place, overwrite=True), state)
 
     def create(self, name: str, content: bytes) -> bool:
         """Write a new file and return True; return False if the name already exists."""

@@ -9,9 +9,9 @@ from h5zarr.commands.index.place import STATE, Place
 from h5zarr.commands.index.rows import Row, Status, writable
 from h5zarr.commands.index.watching import encode_related
 from h5zarr.commands.index.work import IndexSettings
-from h5zarr.containers.container import Container
+from h5zarr.containers.container import Container, Content, Output
 from h5zarr.containers.references import References
-from h5zarr.containers.registry import container_of_format, output_formats
+from h5zarr.containers.registry import container_of_format, mark_location, output_formats
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.access import Access
 from h5zarr.read.sources import Sources
@@ -46,6 +46,14 @@ def _output_of(name: str) -> str | None:
         if container is not None and container.traits.is_directory is (count < len(parts)):
             return None if container.traits.has_commits else above
     return None
+
+
+def is_references(place: Place, name: str) -> bool:
+    """Return whether an output still is references, and not something else that has taken their place."""
+    container = _container_named(name)
+    assert container is not None
+    output = Output(location=mark_location(container, place.locate(name)), storage_options=place.storage_options)
+    return container.state(output).content in (Content.OWN, Content.REFERENCES)
 
 
 def _container_named(name: str) -> Container | None:

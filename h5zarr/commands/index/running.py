@@ -18,7 +18,7 @@ from h5zarr.commands.index.lease import Lease, Stopped
 from h5zarr.commands.index.listing import Listing
 from h5zarr.commands.index.place import STATE, Place
 from h5zarr.commands.index.planning import Plan, Rules, Task, make_plan, source_name
-from h5zarr.commands.index.rebuilding import rebuild_rows
+from h5zarr.commands.index.rebuilding import is_references, rebuild_rows
 from h5zarr.commands.index.rows import Row, Status
 from h5zarr.commands.index.waiting import wait_for
 from h5zarr.commands.index.watching import settle_watched
@@ -188,7 +188,14 @@ class IndexRun:
     def _remove_replaced(self) -> None:
         """Remove replaced outputs, after the catalog no longer names them."""
         while self._replaced:
-            self.place.remove(self._replaced.pop())
+            self._remove_output(self._replaced.pop())
+
+    def _remove_output(self, name: str) -> bool:
+        """Remove an output, and return True. Whatever else has taken its place stays."""
+        if not is_references(self.place, name):
+            return False
+        self.place.remove(name)
+        return True
 
     def _settle_vanished(self, vanished: list[Row], catalog: Catalog) -> None:
         """Remove the outputs of vanished sources if pruning; otherwise mark them as vanished."""
@@ -197,8 +204,7 @@ class IndexRun:
                 return
             is_kept = row.status.has_output and not self.job.prune
             if row.status.has_output and not is_kept:
-                self.place.remove(row.output)
-                self.report.pruned_count += 1
+                self.report.pruned_count += self._remove_output(row.output)
             if not is_kept:
                 catalog.remove(row.source)
             elif row.status is not Status.VANISHED:

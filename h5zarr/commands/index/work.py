@@ -22,9 +22,20 @@ from h5zarr.commands.index.watching import encode_related
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translate import run_translation
 from h5zarr.commands.translate.translation import Translation
+from h5zarr.containers.container import Output
 from h5zarr.containers.registry import container_of_format, mark_location, output_formats
 from h5zarr.display import counted
-from h5zarr.errors import H5ZarrError, OutputError, Problem, SourceError, SourceGone, SourceRefused, Truncated
+from h5zarr.errors import (
+    H5ZarrError,
+    OutputError,
+    OutputExists,
+    Problem,
+    SourceError,
+    SourceGone,
+    SourceRefused,
+    Truncated,
+    WrongOutput,
+)
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.source import Identity
 
@@ -42,6 +53,7 @@ class IndexSettings:
     strict: bool = False
     access: Access = USUAL_ACCESS
     output_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    overwrite: bool = False
     options: Options = field(default_factory=Options)
     at_once: int = 16
     seconds: float = 1.0
@@ -111,14 +123,14 @@ def index_one(task: Task, settings: IndexSettings, place: Place) -> Done:
     started = time.perf_counter()
     try:
         out = place.prepare(task.output)
-        made = run_translation(
-            task.url,
-            mark_location(container_of_format(settings.format), out),
-            settings.options,
-            settings.access,
-            output_options=settings.output_options,
-            accept=partial(reject_unreadable, strict=settings.strict),
+        output = Output(
+            location=mark_location(container_of_format(settings.format), out),
+            storage_options=settings.output_options,
+            source_options=settings.access.options_for(task.url),
+            overwrite=settings.overwrite,
         )
+        accept = partial(reject_unreadable, strict=settings.strict)
+        made = run_translation(task.url, output, settings.options, settings.access, accept=accept)
     except H5ZarrError as error:
         failure = error
     except Exception as error:  # one unreadable file must not end a job of a million
@@ -164,7 +176,8 @@ def _describe(error: Exception) -> str:
 
 def _may_pass(error: H5ZarrError) -> bool:
     """Return whether a retry may soon succeed."""
-    return isinstance(error, SourceError | OutputError) and not isinstance(error, SourceGone | SourceRefused)
+    is_final = isinstance(error, SourceGone | SourceRefused | OutputExists | WrongOutput)
+    return isinstance(error, SourceError | OutputError) and not is_final
 
 
 def _indexed_row(task: Task, settings: IndexSettings, made: Translation, seconds: float) -> Row:

@@ -52,6 +52,7 @@ def translate(
     joinable: bool = False,
     branch: str | None = None,
     message: str | None = None,
+    overwrite: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     anon: bool = False,
     network: Mapping[str, float] | None = None,
@@ -94,6 +95,9 @@ def translate(
         with those of other files.
     branch, message
         Branch and commit message for an Icechunk repository.
+    overwrite
+        Replace what is at `out` even if it is not references, or a branch with references to other files. An HDF5 or
+        netCDF file is never replaced.
     storage_options
         Options for fsspec to open `source` with.
     anon
@@ -133,30 +137,33 @@ def translate(
         joinable=joinable,
     )
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
-    writing: dict[str, Any] = {"output_options": output_options, "branch": branch, "message": message}
-    return run_translation(source, out, options, access, on_open=on_open, **writing)
+    output = None
+    if out is not None:
+        output = Output(
+            location=os.fspath(out),
+            storage_options=output_options,
+            source_options=access.options_for(os.fspath(source)),
+            commit=Commit.of(branch, message),
+            overwrite=overwrite,
+        )
+    return run_translation(source, output, options, access, on_open=on_open)
 
 
 def run_translation(
     source: str | os.PathLike[str],
-    out: str | os.PathLike[str] | None,
+    output: Output | None,
     options: Options,
     access: Access,
     *,
-    output_options: Mapping[str, Any] | None = None,
-    branch: str | None = None,
-    message: str | None = None,
     on_open: Callable[[RequestLog], None] | None = None,
     accept: Callable[[Translation], None] = lambda translation: None,
 ) -> Translation:
-    """Translate one file and write the references to `out`, if given; see `translate`.
+    """Translate one file and write the references to `output`, if given; see `translate`.
 
     `accept` is called before anything is written. If it raises, nothing is.
     """
     container = None
-    if out is not None:
-        commit = Commit.of(branch, message)
-        output = Output(location=os.fspath(out), storage_options=output_options, commit=commit)
+    if output is not None:
         check_output_before(output, os.fspath(source), options.zarr_format)
         container = container_for_output(output.location)
     with open_source(source, access) as opened:
@@ -166,10 +173,8 @@ def run_translation(
     if options.strict and translation.problems:
         raise ProblemsFound(translation.problems)
     accept(translation)
-    if out is not None:
-        opening = access.options_for(os.fspath(source))
-        writing: dict[str, Any] = {"branch": branch, "message": message, "output_options": output_options}
-        translation.write(out, storage_options=opening, **writing)
+    if output is not None:
+        translation.write_to(output)
     return translation
 
 

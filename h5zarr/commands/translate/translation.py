@@ -13,7 +13,7 @@ from h5zarr.commands.translate.translation_text import count_up, translation_lin
 from h5zarr.containers.container import Commit, Fitted, Output
 from h5zarr.containers.fitting import fit_into
 from h5zarr.containers.provenance import Provenance
-from h5zarr.containers.registry import check_form, container_for_output
+from h5zarr.containers.registry import check_output_before, container_for_output
 from h5zarr.display import counted, summary_repr
 from h5zarr.errors import H5ZarrError, Problem, ProblemWarning
 from h5zarr.io.log import RequestLog
@@ -105,6 +105,7 @@ class Translation:
         *,
         branch: str | None = None,
         message: str | None = None,
+        overwrite: bool = False,
         output_options: Mapping[str, Any] | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
@@ -118,11 +119,16 @@ class Translation:
             storage_options=output_options,
             source_options=storage_options,
             commit=Commit.of(branch, message),
+            overwrite=overwrite,
         )
-        check_form(output, self.options.zarr_format)
+        check_output_before(output, self.provenance.sources[0].url, self.options.zarr_format)
+        self.write_to(output)
+
+    def write_to(self, output: Output) -> None:
+        """Write the references to an output that was checked."""
         container = container_for_output(output.location)
         fitted = fit_into(self.fitted, container)
         known = len(self.problems), len(self.warnings)
         for problem in (*fitted.hierarchy.problems[known[0] :], *fitted.hierarchy.warnings[known[1] :]):
-            warn(f"{problem}. {problem.remedy}", ProblemWarning, stacklevel=2)
+            warn(f"{problem}. {problem.remedy}", ProblemWarning, stacklevel=3)
         container.write(fitted, replace(self.provenance, problems=fitted.hierarchy.problems), output)

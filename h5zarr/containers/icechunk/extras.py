@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite, isnan
 
+from h5zarr.containers.provenance import Provenance
 from h5zarr.errors import Problem, Unrepresentable
+from h5zarr.io.location import Location
 from h5zarr.zarr_model.hierarchy import Hierarchy, Json
 
 
@@ -83,6 +85,21 @@ def encode_extras(paths: Iterable[str], words: Mapping[str, Sequence[str]]) -> d
     """Return what a snapshot should record: the order of its nodes, and attributes whose words are numbers, by path."""
     order = encode_order(paths)
     return {**({"order": order} if order else {}), **({"words": dict(words)} if words else {})}
+
+
+def sources_of(provenance: Provenance, hierarchy: Hierarchy) -> tuple[str, ...]:
+    """Return the files that references are made from, the main one first, without secrets.
+
+    References of other tools do not say. The files that they refer to take their place.
+    """
+    urls = [source.url for source in provenance.sources] or hierarchy.urls
+    return tuple(Location.parse(url).without_secrets() for url in urls)
+
+
+def read_sources(told: Json) -> tuple[str, ...]:
+    """Return the files that a snapshot records, in the same form."""
+    recorded = told.get("sources") or [{"url": url} for url in told.get("urls") or ()]
+    return tuple(str(source["url"]) for source in recorded if isinstance(source, dict) and "url" in source)
 
 
 def restore_nodes(nodes: Mapping[str, Json], told: Json) -> dict[str, Json]:

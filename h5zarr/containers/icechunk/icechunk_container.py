@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from h5zarr.containers.container import Fitted, Output, State, Traits
 from h5zarr.containers.provenance import Provenance
@@ -74,10 +73,10 @@ class IcechunkContainer:
     def decode(self, content: bytes, name: str, limits: Limits) -> References:
         raise Unsupported(f"{name}: an Icechunk repository is a directory, not one file")
 
-    def state(self, location: str, storage_options: Mapping[str, Any] | None = None) -> State:
+    def state(self, output: Output, *, briefly: bool = False) -> State:
         from h5zarr.containers.icechunk.icechunk_reading import find_state
 
-        return find_state(location, storage_options)
+        return find_state(output)
 
 
 def _leave_out_uneven(hierarchy: Hierarchy) -> Hierarchy:

@@ -18,13 +18,12 @@ from typing import Any
 import numpy as np
 
 from h5zarr.containers.chunk_runs import Run
-from h5zarr.containers.container import ABSENT, Owner, State
-from h5zarr.containers.icechunk.extras import restore_nodes
+from h5zarr.containers.container import ABSENT, Commit, Content, Output, State
+from h5zarr.containers.icechunk.extras import read_sources, restore_nodes
 from h5zarr.containers.icechunk.listing import list_chunks
 from h5zarr.containers.icechunk.locations import find_location, restore_url
 from h5zarr.containers.icechunk.manifest_file import INLINE, NATIVE, VIRTUAL, ListedChunks
 from h5zarr.containers.icechunk.storage import Place, find_place, open_to_read, options_of_containers, quiet
-from h5zarr.containers.output import is_occupied
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, References, assemble, told_of
 from h5zarr.encode.inlining import Inlining
@@ -37,6 +36,9 @@ MAIN = "main"
 _MOST_HELD_NBYTES = Inlining().total_nbytes
 _KEYS = {"name": "default", "configuration": {"separator": "/"}}  # the only one in Icechunk
 _AT_ONCE = 64
+_NO_REPOSITORY = State(
+    Content.OTHER, what="neither an empty directory nor a repository that Icechunk opens", is_replaceable=False
+)
 _UNCHECKED = Problem(
     "/",
     "unchecked",
@@ -68,21 +70,49 @@ def read_icechunk(url: str, storage_options: Mapping[str, Any] | None = None, at
             return _read(place, options, at or MAIN)
 
 
-def find_state(url: str, storage_options: Mapping[str, Any] | None = None) -> State:
-    """Return who wrote the newest snapshot of the main branch. Its id is the version in its identity."""
+def find_state(output: Output) -> State:
+    """Return who wrote the newest snapshot of the branch to write. Its id is the version in its identity.
+
+    A new repository, a new branch and a branch without arrays or groups hold nothing.
+    """
+    url, branch = output.location, (output.commit or Commit()).branch
     place = find_place(url)
-    if place.directory is not None and not is_occupied(place.directory, None):
-        return ABSENT
+    if place.directory is not None and not os.path.isdir(place.directory):
+        return _NO_REPOSITORY if os.path.lexists(place.directory) else ABSENT
     try:
         with _told(url), quiet(place):
             import icechunk
 
-            repository = icechunk.Repository.open(open_to_read(place, storage_options or {}))
-            snapshot = _open_session(repository, MAIN, place).snapshot_id
-            is_own = "h5zarr" in (repository.lookup_snapshot(snapshot).metadata or {})
-    except SourceGone:
-        return ABSENT if place.directory is None else State(Owner.OTHERS)
-    return State(Owner.H5ZARR if is_own else Owner.OTHERS, Identity(nbytes=0, version=snapshot))
+            storage = open_to_read(place, output.storage_options or {})
+            if not icechunk.Repository.exists(storage):
+                return _NO_REPOSITORY if place.directory is not None and os.listdir(place.directory) else ABSENT
+            repository = icechunk.Repository.open(storage)
+            if branch not in repository.list_branches():
+                return ABSENT
+            return state_of(repository, repository.readonly_session(branch))
+    except SourceError as error:
+        return State(Content.UNKNOWN, what=str(error).removeprefix(f"{place.shown}:").strip())
+
+
+def state_of(repository: Any, session: Any) -> State:
+    """Return who wrote the snapshot of a session, and from which files."""
+    from zarr.core.sync import sync
+
+    identity = Identity(nbytes=0, version=session.snapshot_id)
+    if not sync(_has_content(session.store)):
+        return State(Content.NOTHING, identity)
+    told = (repository.lookup_snapshot(session.snapshot_id).metadata or {}).get("h5zarr")
+    if not isinstance(told, dict):
+        return State(Content.OTHER, identity, what="a branch that h5zarr did not write", sources=())
+    return State(Content.OWN, identity, sources=read_sources(told))
+
+
+async def _has_content(store: Any) -> bool:
+    """Return whether a snapshot has anything besides an empty root group."""
+    root = await _get(store, "zarr.json")
+    if root is not None and json.loads(root).get("attributes"):
+        return True
+    return any([name != "zarr.json" async for name in store.list_dir("")])
 
 
 def _read(place: Place, options: Mapping[str, Any], at: str) -> Snapshot:

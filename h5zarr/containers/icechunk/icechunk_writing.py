@@ -9,17 +9,20 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
-from h5zarr.containers.container import Commit, Fitted, Output
-from h5zarr.containers.icechunk.extras import encode_extras, find_odd, spell_out
+from h5zarr.containers.container import Commit, Fitted, Output, State
+from h5zarr.containers.icechunk.extras import encode_extras, find_odd, sources_of, spell_out
+from h5zarr.containers.icechunk.icechunk_reading import state_of
 from h5zarr.containers.icechunk.locations import Located, locate_sources, prefixes_of
 from h5zarr.containers.icechunk.storage import Place, container_store, find_place, load_icechunk, open_storage, quiet
 from h5zarr.containers.icechunk.virtual_refs import lay_out, set_references
 from h5zarr.containers.output import dump
 from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.target import check_target
 from h5zarr.errors import H5ZarrError, OutputError
 from h5zarr.io.location import Location
 from h5zarr.zarr_model.chunk_keys import KeyLayout
@@ -39,10 +42,14 @@ def write_icechunk(fitted: Fitted, provenance: Provenance, output: Output) -> st
     commit = output.commit or Commit()
     words = find_odd(fitted.hierarchy)
     located = locate_sources(fitted.hierarchy, provenance, place.shown)
+    sources = sources_of(provenance, fitted.hierarchy)
     told = {**provenance.to_json(), **encode_extras(fitted.hierarchy.nodes, words)}
+    if not provenance.sources:
+        told["urls"] = list(sources)
     writer = _Writer(fitted, words, told, place, located, output.source_options or {})
+    check = partial(check_target, output, sources=sources, is_all=True)
     with quiet(place), _opened(place, output.storage_options or {}) as repository:
-        return writer.write(repository, commit.branch, commit.message or _message(provenance))
+        return writer.write(repository, commit.branch, commit.message or _message(provenance), check)
 
 
 def _message(provenance: Provenance) -> str:
@@ -72,12 +79,16 @@ class _Writer:
         self._located = located
         self._source_options = source_options
 
-    def write(self, repository: Any, branch: str, message: str) -> str:
-        """Commit one snapshot to a branch. Return its id."""
+    def write(self, repository: Any, branch: str, message: str, check: Callable[[State], None]) -> str:
+        """Commit one snapshot to a branch. Return its id. `check` raises an OutputError if the branch must stay.
+
+        The commit fails if the branch has changed since the check.
+        """
         repository, is_changed = self._with_containers(repository)
         with _branch(repository, branch, self._place):
             with _told(self._place):
                 session = self._with_layout(repository).writable_session(branch)
+                check(state_of(repository, session))
                 session.store.sync_clear()
             self._fill(session.store)
             with _told(self._place):

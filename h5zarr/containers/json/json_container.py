@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from h5zarr.containers.container import ABSENT, Fitted, Output, Owner, State, Traits
-from h5zarr.containers.output import is_stream, look_at, named, open_output
+from h5zarr.containers.container import Content, Fitted, Output, State, Traits
+from h5zarr.containers.output import named, open_output
 from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.target import check_target, file_state, is_stream
 from h5zarr.io.location import Location
 from h5zarr.limits import Limits
 from h5zarr.zarr_model.hierarchy import Hierarchy
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _FORMATS = {"json": ".json", "json.gz": ".json.gz", "json.zst": ".json.zst"}
 _SUFFIXES = tuple(_FORMATS.values())
-_SNIFFED_NBYTES = 1 << 18  # zstd yields nothing before its first block of 128 KiB is complete
 
 
 class JsonContainer:
@@ -32,7 +32,7 @@ class JsonContainer:
     )
 
     def recognise_output(self, location: str) -> bool:
-        return location == "-" or is_stream(location) or named(location).endswith(_SUFFIXES)
+        return is_stream(location) or named(location).endswith(_SUFFIXES)
 
     def recognise_input(self, location: str) -> bool:
         place = Location.parse(location)
@@ -54,7 +54,10 @@ class JsonContainer:
     def write(self, fitted: Fitted, provenance: Provenance, output: Output) -> None:
         from h5zarr.containers.json.json_writing import write_json
 
-        with open_output(output.location, output.storage_options) as sink:
+        def confirm() -> None:
+            check_target(output, self.state(output))
+
+        with open_output(output.location, output.storage_options, confirm) as sink:
             write_json(fitted, provenance, sink)
 
     def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
@@ -69,11 +72,13 @@ class JsonContainer:
 
         return decode_references(content, name, limits)
 
-    def state(self, location: str, storage_options: Mapping[str, Any] | None = None) -> State:
-        from h5zarr.containers.json.json_reading import is_own_references
+    def state(self, output: Output, *, briefly: bool = False) -> State:
+        from h5zarr.containers.json.json_reading import holds_references, is_own_references, is_references
 
-        found = look_at(location, storage_options, _SNIFFED_NBYTES)
-        if found is None:
-            return ABSENT
-        head, identity = found
-        return State(Owner.H5ZARR if is_own_references(head) else Owner.OTHERS, identity)
+        def recognise(head: bytes, read_all: Callable[[], bytes]) -> Content:
+            if is_own_references(head):
+                return Content.OWN
+            is_ours = not briefly and is_references(head) and holds_references(read_all())
+            return Content.REFERENCES if is_ours else Content.OTHER
+
+        return file_state(output.location, output.storage_options, recognise)

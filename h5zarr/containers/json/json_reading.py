@@ -24,6 +24,7 @@ _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SINGLE = re.compile(r"\{(\w+)\}")
 _CODE = re.compile(r"\{[{%#]")
 _OURS = "h5zarr"
+_METADATA = frozenset((".zgroup", ".zarray", ".zmetadata", "zarr.json"))
 _BOM = b"\xef\xbb\xbf"  # some tools write it before UTF-8
 
 
@@ -113,6 +114,16 @@ def decompress_json(content: bytes, name: str, limits: Limits = USUAL) -> bytes:
     if not _is_object(found) or is_zarr_metadata(found[:HEAD_NBYTES]):
         raise wrong_format(content, "references").naming(name)
     return found
+
+
+def holds_references(content: bytes) -> bool:
+    """Return whether a JSON file, perhaps compressed, is references: an object of entries with metadata of Zarr."""
+    try:
+        document = json.loads(decompress(content, ""))
+    except (H5ZarrError, ValueError, RecursionError):
+        return False
+    entries = document.get("refs") if isinstance(document, dict) and "version" in document else document
+    return isinstance(entries, dict) and any(key.rpartition("/")[2] in _METADATA for key in entries)
 
 
 def decode_references(content: bytes, name: str, limits: Limits = USUAL) -> References:

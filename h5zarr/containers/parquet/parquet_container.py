@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from h5zarr.containers.container import ABSENT, Fitted, Output, Owner, State, Traits
-from h5zarr.containers.output import is_occupied, look_at, named
+from h5zarr.containers.container import Fitted, Output, State, Traits
+from h5zarr.containers.output import named
 from h5zarr.containers.provenance import Provenance
 from h5zarr.errors import Unsupported
 from h5zarr.io.location import Location
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".parquet", ".parq")
 _METADATA = ".zmetadata"
-_SNIFFED_NBYTES = 64
 
 
 class ParquetContainer:
@@ -57,7 +55,7 @@ class ParquetContainer:
         from h5zarr.containers.parquet.parquet_output import open_directory
         from h5zarr.containers.parquet.parquet_writing import write_parquet
 
-        with open_directory(output.location, output.storage_options) as directory:
+        with open_directory(output) as directory:
             write_parquet(fitted, provenance, directory)
 
     def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
@@ -68,12 +66,7 @@ class ParquetContainer:
     def decode(self, content: bytes, name: str, limits: Limits) -> References:
         raise Unsupported(f"{name}: references in Parquet are a directory, not one file")
 
-    def state(self, location: str, storage_options: Mapping[str, Any] | None = None) -> State:
-        from h5zarr.containers.parquet.parquet_writing import is_own_metadata
+    def state(self, output: Output, *, briefly: bool = False) -> State:
+        from h5zarr.containers.parquet.parquet_output import directory_state
 
-        directory = location.rstrip("/")
-        found = look_at(f"{directory}/{_METADATA}", storage_options, _SNIFFED_NBYTES)
-        if found is None:
-            return State(Owner.OTHERS) if is_occupied(directory, storage_options) else ABSENT
-        head, identity = found
-        return State(Owner.H5ZARR if is_own_metadata(head) else Owner.OTHERS, identity)
+        return directory_state(output)

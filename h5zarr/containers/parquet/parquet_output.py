@@ -11,40 +11,54 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
+from h5zarr.containers.container import ABSENT, Content, Output, State
 from h5zarr.containers.output import check_name, find_filesystem, new_name_beside, or_output_error, told_as
-from h5zarr.containers.parquet.parquet_writing import METADATA, FileSink
+from h5zarr.containers.parquet.parquet_writing import METADATA, FileSink, is_own_metadata
+from h5zarr.containers.target import check_target, file_state
 from h5zarr.errors import OutputError
+from h5zarr.io.access import Access
 from h5zarr.io.location import Location
+from h5zarr.io.source import Identity, open_source
+from h5zarr.io.span import Span
 
 _OUR_FILE = re.compile(r"refs\.\d+\.parq|\.zmetadata")
+_FILE = "a file, but references in Parquet are a directory"
 _BATCH_NBYTES = 1 << 25
 _HERE = -100  # AT_FDCWD
 _EXCHANGE = 2  # RENAME_EXCHANGE
 
 
 @contextmanager
-def open_directory(
-    target: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None
-) -> Iterator[FileSink]:
-    """Yield a sink whose files appear below `target` when the context ends without an exception, and only then.
+def open_directory(output: Output) -> Iterator[FileSink]:
+    """Yield a sink whose files appear at the location of `output` when the context ends without an exception.
 
-    For remote targets, the previous files are gone after an exception. Only references in Parquet are replaced: raises
-    OutputError for anything else, or if writing is impossible.
+    For remote targets, the previous files are gone after an exception. Only references in Parquet are replaced, or a
+    file with `overwrite`: raises OutputError for anything else, or if writing is impossible.
     """
-    text = os.fspath(target).rstrip("/")
+    text = output.location.rstrip("/")
     location = Location.parse(text)
     shown, path = str(location), location.path
     check_name(location)
     if {"{", "}"} & set(text if path is None else os.path.realpath(path)):
         what = "fsspec's reader of Parquet interprets braces in the name, or in that of a parent directory"
         raise OutputError(shown, what, remedy="Give another name for the output.")
-    opened = _local(os.path.realpath(path), shown) if path is not None else _remote(location, storage_options or {})
-    with opened as sink:
+    with _remote(location, output) if path is None else _local(os.path.realpath(path), output) as sink:
         yield sink
+
+
+def directory_state(output: Output) -> State:
+    """Return what is at the place of a directory of Parquet files."""
+    location = Location.parse(output.location.rstrip("/"))
+    if location.path is not None:
+        with told_as(output.shown):
+            return _local_state(os.path.realpath(location.path))
+    filesystem, path = find_filesystem(location, output.storage_options or {})
+    return _remote_state(filesystem, path.rstrip("/"), output)[0]
 
 
 class _LocalDirectory:
@@ -64,47 +78,68 @@ class _LocalDirectory:
 
 
 @contextmanager
-def _local(path: str, shown: str) -> Iterator[FileSink]:
+def _local(path: str, output: Output) -> Iterator[FileSink]:
+    shown = output.shown
     with told_as(shown):
-        _check_replaced_local(path, shown)
+        check_target(output, _local_state(path))
         beside = new_name_beside(path)
         os.mkdir(beside)
     try:
         yield _LocalDirectory(beside, shown)
         with told_as(shown):
             _settle(beside)
+            check_target(output, _local_state(path))  # something may have appeared in the meantime
             _put(beside, path)
             _sync(os.path.dirname(path))
     finally:
-        # The directory is now unfinished, the replaced one, or gone.
+        # This is now the unfinished directory, what was replaced, or gone.
         with suppress(OSError):
-            shutil.rmtree(beside)
+            shutil.rmtree(beside) if os.path.isdir(beside) else os.remove(beside)
 
 
-def _check_replaced_local(path: str, shown: str) -> None:
-    """Raise OutputError if `path` is anything but references in Parquet or an empty directory."""
+def _local_state(path: str) -> State:
     if not os.path.lexists(path):
-        return
+        return ABSENT
     if not os.path.isdir(path):
-        what = "this is a file, but references in Parquet are a directory"
-        raise OutputError(shown, what, remedy="Give another name, or remove the file.")
+        state = file_state(path, None, lambda head, read_all: Content.OTHER)
+        return replace(state, content=Content.OTHER, what=state.what or _FILE)
     names = [os.path.join(above, name) for above, _, found in os.walk(path) for name in found]
     metadata = os.path.join(path, METADATA)
-    content = None
-    if metadata in names:
-        with open(metadata, "rb") as file:
-            content = file.read()
-    _check_replaced(names, content, shown)
+    if metadata not in names:
+        return _state_of(names, None)
+    with open_source(metadata) as source:
+        (content,) = source.read_many([Span(0, source.nbytes)])
+        return _state_of(names, bytes(content), source.identity)
 
 
-def _check_replaced(names: Iterable[str], metadata: bytes | None, shown: str) -> None:
-    """Raise OutputError if a directory has files other than references in Parquet."""
-    others = [name for name in names if not _OUR_FILE.fullmatch(name.rpartition("/")[2])]
+def _remote_state(filesystem: Any, path: str, output: Output) -> tuple[State, list[str]]:
+    """Return what is at a remote path, and the names of all files there."""
+    names = or_output_error(lambda: _find_files(filesystem, path), output.shown)
+    if path in names:
+        state = file_state(output.location.rstrip("/"), output.storage_options, lambda head, read_all: Content.OTHER)
+        return replace(state, content=Content.OTHER, what=state.what or _FILE), names
+    metadata = f"{path}/{METADATA}"
+    if metadata not in names:
+        return _state_of(names, None), names
+    place = f"{output.location.rstrip('/')}/{METADATA}"
+    with open_source(place, Access(storage_options=output.storage_options or {})) as source:
+        (content,) = source.read_many([Span(0, source.nbytes)])
+        return _state_of(names, bytes(content), source.identity), names
+
+
+def _state_of(names: Iterable[str], metadata: bytes | None, identity: Identity | None = None) -> State:
+    """Return the state of a directory with these files. Files of references without metadata are left by a failure."""
+    found = list(names)
+    others = [name for name in found if not _OUR_FILE.fullmatch(name.rpartition("/")[2])]
     if metadata is not None and not _is_container(metadata):
         others.append(METADATA)
     if others:
-        what = f"the directory contains files other than references in Parquet ({os.path.basename(others[0])})"
-        raise OutputError(shown, what, remedy="Give another name, or remove the directory.")
+        what = f"a directory that contains files other than references in Parquet ({os.path.basename(others[0])})"
+        return State(Content.OTHER, identity, what=what, is_replaceable=False)
+    if not found:
+        return ABSENT
+    is_own = metadata is not None and is_own_metadata(metadata)
+    return State(Content.OWN if is_own else Content.REFERENCES, identity)
 
 
 def _is_container(metadata: bytes) -> bool:
@@ -206,15 +241,12 @@ class _RemoteDirectory:
 
 
 @contextmanager
-def _remote(location: Location, storage_options: Mapping[str, Any]) -> Iterator[FileSink]:
-    shown = str(location)
-    filesystem, path = find_filesystem(location, storage_options)
+def _remote(location: Location, output: Output) -> Iterator[FileSink]:
+    filesystem, path = find_filesystem(location, output.storage_options or {})
     path = path.rstrip("/")
-    names = or_output_error(lambda: _find_files(filesystem, path), shown)
-    metadata = f"{path}/{METADATA}"
-    content = or_output_error(lambda: filesystem.cat_file(metadata), shown) if metadata in names else None
-    _check_replaced(names, content, shown)
-    sink = _RemoteDirectory(filesystem, path, names, shown)
+    state, names = _remote_state(filesystem, path, output)
+    check_target(output, state)
+    sink = _RemoteDirectory(filesystem, path, names, output.shown)
     yield sink
     sink.flush()
 

@@ -135,7 +135,7 @@ def test_numbers_that_json_lacks_are_words_and_it_is_said(tmp_path: Path, place:
 def test_a_second_translation_is_a_second_snapshot_and_the_first_is_still_there(tmp_path: Path, place: Path) -> None:
     for name, message in (("one", "first"), ("two", "second")):
         source = make_numbers(tmp_path / f"{name}.h5", np.arange(4000) + len(message), name)
-        translate(source, url_of(place), message=message)
+        translate(source, url_of(place), message=message, overwrite=True)
     newest, older, *_ = open_repository(place).ancestry(branch="main")
     assert messages(place) == ["second", "first"]
     assert list(open_snapshot(place)) == ["two"]
@@ -146,7 +146,7 @@ def test_a_second_translation_is_a_second_snapshot_and_the_first_is_still_there(
 
 def test_an_array_may_change_its_shape_from_one_snapshot_to_the_next(tmp_path: Path, place: Path) -> None:
     translate(make_numbers(tmp_path / "long.h5", np.arange(9000)), url_of(place))
-    translate(make_numbers(tmp_path / "short.h5", np.arange(2000.0)), url_of(place))
+    translate(make_numbers(tmp_path / "short.h5", np.arange(2000.0)), url_of(place), overwrite=True)
     np.testing.assert_array_equal(open_snapshot(place)["x"][...], np.arange(2000.0))
 
 
@@ -162,12 +162,12 @@ def test_another_branch_leaves_the_main_one_alone(tmp_path: Path, place: Path) -
 def test_containers_that_are_there_stay_and_are_not_made_twice(tmp_path: Path, place: Path) -> None:
     (tmp_path / "below").mkdir()
     translate(make_plain(tmp_path / "plain.h5"), url_of(place))
-    translate(make_plain(tmp_path / "below" / "plain.h5"), url_of(place))
+    translate(make_plain(tmp_path / "below" / "plain.h5"), url_of(place), overwrite=True)
     assert list(open_repository(place).config.virtual_chunk_containers) == [f"file://{tmp_path}/"]
     with RangeServer({"/plain.h5": (tmp_path / "plain.h5").read_bytes()}) as server:
         if IS_FIRST:
             return
-        translate(server.url("/plain.h5"), url_of(place))
+        translate(server.url("/plain.h5"), url_of(place), overwrite=True)
         assert set(open_repository(place).config.virtual_chunk_containers) == {f"file://{tmp_path}/", server.url("/")}
 
 
@@ -304,7 +304,7 @@ def begin(*arguments):
     threading.Timer(float(sys.argv[3]), os.kill, (os.getpid(), signal.SIGKILL)).start()
     return opened(*arguments)
 writing._opened = begin
-translation.write(sys.argv[2], message="new")
+translation.write(sys.argv[2], message="new", overwrite=True)
 print("done", flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -17,6 +17,7 @@ from uuid import uuid4
 import fsspec
 import pytest
 
+from h5zarr.containers.container import Output
 from h5zarr.containers.parquet import parquet_output
 from h5zarr.containers.parquet.parquet_container import ParquetContainer
 from h5zarr.containers.parquet.parquet_output import open_directory
@@ -30,14 +31,14 @@ class Interrupted(Exception):
 
 def write(target: Any, what: str, count: int = 3) -> None:
     """Write a directory all of whose files say `what`."""
-    with open_directory(target) as out:
+    with open_directory(Output(location=str(target))) as out:
         for number in range(count):
             out.write_file(f"v{number}/refs.0.parq", what.encode())
         out.write_file(".zmetadata", json.dumps({"metadata": {}, "record_size": 1, "what": what}).encode())
 
 
 def write_half(target: Any) -> None:
-    with open_directory(target) as out:
+    with open_directory(Output(location=str(target))) as out:
         out.write_file("v0/refs.0.parq", b"new")
         raise Interrupted
 
@@ -280,7 +281,7 @@ def test_what_was_begun_and_not_ended_has_no_metadata_and_is_written_again(
 
 def test_a_failure_before_anything_is_sent_leaves_the_old_ones(memory: Any) -> None:
     write("memory://bucket/refs.parquet", "one")
-    with pytest.raises(Interrupted), open_directory("memory://bucket/refs.parquet"):
+    with pytest.raises(Interrupted), open_directory(Output(location="memory://bucket/refs.parquet")):
         raise Interrupted
     assert len(memory.find("/bucket")) == 4
 
@@ -306,7 +307,7 @@ def test_a_remote_name_that_looks_like_a_pattern_removes_nothing_else() -> None:
     filesystem = fsspec.filesystem("memory")
     url = f"memory://patterns-{uuid4().hex}"
     for name, content in (("a1.parquet", b"one"), ("a[1].parquet", b"two"), ("a[1].parquet", b"three")):
-        with open_directory(f"{url}/{name}") as sink:
+        with open_directory(Output(location=f"{url}/{name}")) as sink:
             sink.write_file("x/refs.0.parq", content)
             sink.write_file(".zmetadata", b'{"metadata": {}, "record_size": 1}')
     assert filesystem.cat_file(f"{url}/a1.parquet/x/refs.0.parq") == b"one"

@@ -5,16 +5,17 @@ from __future__ import annotations
 import io
 import json
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from h5zarr.containers.chunk_runs import Run
-from h5zarr.containers.container import ABSENT, Fitted, Output, Owner, State, Traits
-from h5zarr.containers.output import check_output, look_at, open_output
+from h5zarr.containers.container import Content, Fitted, Output, State, Traits
+from h5zarr.containers.output import open_output
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, References, assemble, told_of
+from h5zarr.containers.target import check_target, file_state
 from h5zarr.io.location import Location
 from h5zarr.io.ranges import open_ranges
 from h5zarr.limits import Limits
@@ -40,7 +41,7 @@ class NpzContainer:
         return head.startswith(_ZIP)
 
     def check(self, output: Output, source: str) -> None:
-        check_output(output.location, source)
+        pass
 
     def fit(self, hierarchy: Hierarchy) -> Hierarchy:
         return hierarchy
@@ -61,7 +62,11 @@ class NpzContainer:
         told = {"h5zarr": provenance.to_json(), "urls": fitted.hierarchy.urls, "entries": entries}
         content = io.BytesIO()
         np.savez(content, metadata=np.frombuffer(json.dumps(told).encode(), np.uint8), **columns)
-        with open_output(output.location, output.storage_options) as sink:
+
+        def confirm() -> None:
+            check_target(output, self.state(output))
+
+        with open_output(output.location, output.storage_options, confirm) as sink:
             sink.write(content.getvalue())
 
     def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
@@ -87,6 +92,8 @@ class NpzContainer:
             provenance = Provenance.from_json(told["h5zarr"])
             return assemble(Document(entries=told["entries"], runs=some, provenance=provenance))
 
-    def state(self, location: str, storage_options: Mapping[str, Any] | None = None) -> State:
-        found = look_at(location, storage_options, len(_ZIP))
-        return ABSENT if found is None else State(Owner.H5ZARR if found[0] == _ZIP else Owner.OTHERS, found[1])
+    def state(self, output: Output, *, briefly: bool = False) -> State:
+        def recognise(head: bytes, read_all: Callable[[], bytes]) -> Content:
+            return Content.OWN if head.startswith(_ZIP) else Content.OTHER
+
+        return file_state(output.location, output.storage_options, recognise)
