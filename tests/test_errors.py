@@ -6,7 +6,6 @@ import traceback
 import pytest
 
 from h5zarr.commands.translate.selecting import NothingSelected
-from h5zarr.containers.compression import NoZstd
 from h5zarr.errors import H5ZarrError, MalformedFile, SourceChanged, SourceError, Unrepresentable, Unsupported
 from h5zarr.filters.toolkit import PackageMissing
 
@@ -17,7 +16,6 @@ KINDS = [
     Unsupported,
     Unrepresentable,
     PackageMissing,
-    NoZstd,
     NothingSelected,
 ]
 

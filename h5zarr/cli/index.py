@@ -166,6 +166,8 @@ def index(arguments: argparse.Namespace) -> int:
     from h5zarr.commands.index.lease import LeaseHeld
     from h5zarr.commands.index.naming import check_template
     from h5zarr.errors import H5ZarrError
+    from h5zarr.io.location import Location
+    from h5zarr.packages import require_index
 
     if not _take_places(arguments):
         return NOTHING
@@ -173,6 +175,8 @@ def index(arguments: argparse.Namespace) -> int:
     try:
         check_template(arguments.name)
         check_report(arguments, *arguments.sources)
+        shown = str(Location.parse(arguments.out))
+        require_index(arguments.sources, arguments.out, shown, is_dask=arguments.dask is not None)
         with _stopping() as stop:
             report = _run(arguments, stop)
     except LeaseHeld as error:
@@ -181,7 +185,7 @@ def index(arguments: argparse.Namespace) -> int:
             log_without_run(message, "", ANOTHER_RUN, as_json=as_json)
         _note_skipped(arguments)
         return _write_report(arguments, report.could_not_run(message, remedy, ANOTHER_RUN), DONE)
-    except (H5ZarrError, ImportError) as error:
+    except H5ZarrError as error:
         message, remedy = _explain(arguments, error)
         log_without_run(message, remedy, COULD_NOT_RUN, as_json=as_json)
         report.could_not_run(message, remedy)
@@ -209,14 +213,11 @@ def _explain(arguments: argparse.Namespace, error: Exception) -> tuple[str, str]
     """Return why the job could not run and what to do, without secrets in URLs."""
     from h5zarr.commands.index.lease import LEASE
     from h5zarr.commands.index.naming import UnclearTemplate
-    from h5zarr.errors import H5ZarrError, OutputError, SourceError
+    from h5zarr.errors import H5ZarrError, OutputError, PackageMissing, SourceError
     from h5zarr.io.location import Location
 
-    if isinstance(error, ImportError):
-        return (
-            f"{Location.parse(arguments.out)}: a package is missing: {error.name}",
-            f"Install it: pip install {error.name}",
-        )
+    if isinstance(error, PackageMissing):
+        return phrase(str(error)), error.remedy
     if isinstance(error, UnclearTemplate):
         return f"--name: {error}", ""
     assert isinstance(error, H5ZarrError)

@@ -51,16 +51,17 @@ def add_status(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def status(arguments: argparse.Namespace) -> int:
     """Print the summary, and return the exit code."""
     from h5zarr.errors import H5ZarrError
+    from h5zarr.io.location import Location
+    from h5zarr.packages import require_index
 
     try:
+        require_index((), arguments.out, str(Location.parse(arguments.out)), is_dask=False)
         from h5zarr.commands.status.status import status as run
         from h5zarr.commands.status.status import summary_lines
 
         summary = run(arguments.out, **keywords(arguments, "storage_options", "anon", "network"))
     except H5ZarrError as error:
         return complain(arguments.out, str(error), error.remedy)
-    except ImportError as error:
-        return complain(arguments.out, f"a package is missing: {error.name}", f"Install it: pip install {error.name}")
     if arguments.json:
         write_lines([json.dumps(summary.to_json(), indent=2)])
     else:

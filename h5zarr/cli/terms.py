@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_OPTION = re.compile(r"(?<![\w.\-])([a-z]+(?:_[a-z]+)*)=(True\b|\[[^\]]*\]|\{[^}]*\}|[A-Z][A-Z_]*\b|\d+\b)?")
+_OPTION = re.compile(r"(?<![\w.\-])([a-z]+(?:_[a-z]+)*)=(True\b|\[[^\]]*\]|\{[^}]*\}|'[^']*'|[A-Z][A-Z_]*\b|\d+\b)?")
 _PAIR = re.compile(r"""['"](\w+)['"]:\s*([^,}]+)""")
 
 
@@ -24,6 +24,6 @@ def in_cli_terms(text: str, known: frozenset[str]) -> str:
             return flag
         if value.startswith("{"):
             return " ".join(f"{flag} {key}={one.strip()}" for key, one in _PAIR.findall(value)) or flag
-        return f"{flag} {value.strip('[]')}"
+        return flag + " " + value.strip("[]'")
 
     return _OPTION.sub(replaced, text)

@@ -68,8 +68,6 @@ def validate(arguments: argparse.Namespace) -> int:
         return complain_of_output(error)
     except H5ZarrError as error:
         return complain(references, str(error), error.remedy)
-    except ImportError as error:
-        return complain(references, f"a package is missing: {error.name}")
     tell(finding_lines(found, quiet=arguments.quiet, phrase=phrase))
     if not arguments.quiet and arguments.report != "-":
         write_lines([validation_summary(found)])

@@ -94,8 +94,6 @@ def verify(arguments: argparse.Namespace) -> int:
         return complain_of_output(error)
     except H5ZarrError as error:
         return complain(references, str(error), error.remedy)
-    except ImportError as error:
-        return complain(references, f"a package is missing: {error.name}")
     except _Terminated:
         return 128 + signal.SIGTERM
     finally:

@@ -9,8 +9,9 @@ import sys
 from io import BytesIO
 from typing import BinaryIO, Protocol
 
-from h5zarr.errors import MalformedFile, OutputError, Unsupported
+from h5zarr.errors import MalformedFile
 from h5zarr.limits import USUAL, Limits
+from h5zarr.packages import missing
 
 # A million references, 97 MB: gzip takes 0.4 s for 11.8 MB at level 1, and 1.2 s for 10.9 MB at level 6; zstd takes 0.2
 # s for 9.8 MB at level 1; its levels 3 and 6 are slower and larger.
@@ -26,12 +27,6 @@ _ALWAYS_NBYTES = 1 << 28
 _PIECE_NBYTES = 1 << 24
 
 
-class NoZstd(Unsupported):
-    """zstd is missing: Python includes it from version 3.14 on; earlier versions need a package."""
-
-    remedy = "Install it: pip install zstandard. Or decompress the file first."
-
-
 class Compressor(Protocol):
     """Compresses bytes piece by piece."""
 
@@ -41,7 +36,7 @@ class Compressor(Protocol):
 
 
 def find_compressor(name: str) -> Compressor | None:
-    """Return the compressor for the suffix of `name`, or None. Raises OutputError if a package is missing."""
+    """Return the compressor for the suffix of `name`, or None. Raises PackageMissing if a package is missing."""
     if name.endswith(".gz"):
         import zlib
 
@@ -59,8 +54,7 @@ def _zstd(name: str) -> Compressor:
     try:
         import zstandard
     except ImportError:
-        remedy = "Install it: pip install zstandard. Or write a name that ends in .gz."
-        raise OutputError(name, "a package to write .zst is missing", remedy=remedy) from None
+        raise missing("zstandard", f"{name}: .zst") from None
     return zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True, threads=0).compressobj()
 
 
@@ -68,7 +62,7 @@ def decompress(content: bytes, name: str, limits: Limits = USUAL) -> bytes:
     """Return the decompressed content, or `content` itself if its first bytes are not those of a compressed file.
 
     Raises MalformedFile with `name` if it is damaged or grows without bounds, LimitReached if it exceeds the limit, and
-    Unsupported if a package is missing.
+    PackageMissing if a package is missing.
     """
     most = min(max(_ALWAYS_NBYTES, _GROWTH * len(content)), limits.references_nbytes)
     if content.startswith(GZIP):
@@ -139,5 +133,5 @@ def _open_zstd(content: bytes, name: str) -> tuple[BinaryIO, type[Exception]]:
     try:
         import zstandard
     except ImportError:
-        raise NoZstd(f"{name}: a package to read .zst is missing") from None
+        raise missing("zstandard", f"{name}: .zst") from None
     return zstandard.ZstdDecompressor().stream_reader(BytesIO(content), read_across_frames=True), zstandard.ZstdError

@@ -18,6 +18,7 @@ from h5zarr.io.protocols import PROTOCOL
 from h5zarr.io.source import Source
 from h5zarr.io.span import Span
 from h5zarr.limits import USUAL, Limits
+from h5zarr.packages import require_output
 from h5zarr.signatures import HEAD_NBYTES, WrongFormat, wrong_format
 
 if TYPE_CHECKING:  # only needed to read references
@@ -138,6 +139,7 @@ def check_output_before(output: Output, source: str, zarr_format: int, *, is_fil
     """
     check_output(output.location, source)
     check_form(output, zarr_format)
+    require_output(output.location, output.shown)
     container = container_for_output(output.location)
     container.check(output, source)
     main = Location.parse(Location.parse(source).for_references()[0]).without_secrets()

@@ -128,7 +128,7 @@ def check_room(given: int, nbytes: int, what: str) -> None:
 # --- optional packages
 
 
-class PackageMissing(Unsupported):
+class PackageMissing(Unsupported, ImportError):
     """The filter is known, but the package that decodes it is not installed."""
 
     remedy = "Install it, or all packages for filters: pip install blosc2 imagecodecs zfpy"

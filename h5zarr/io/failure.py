@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from h5zarr.errors import (
     H5ZarrError,
-    PackageMissing,
     SourceError,
     SourceGone,
     SourceIsDirectory,
@@ -285,10 +284,9 @@ def _describe_timeout(timeout_seconds: float) -> Failure:
 def _describe_local_failure(error: BaseException) -> Failure:
     """Return what `error` means if no server answered."""
     name = type(error).__name__
-    if isinstance(error, PackageMissing):
-        return Failure(str(error), error.remedy)
     if isinstance(error, ImportError):
-        return Failure(f"a package for this protocol is missing: {error}", "Install the package, then try again.")
+        what = f"a package for this protocol is missing: {error.name or 'unknown'}"
+        return Failure(what, "Install the package, then try again.")
     if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
         return Failure("fsspec does not know this protocol", "Check the beginning of the URL.", WrongSource)
     if isinstance(error, TypeError | ValueError):

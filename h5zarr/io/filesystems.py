@@ -12,7 +12,8 @@ import fsspec  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.io.protocols import grammar_of, protocol_of, rules_of
 from h5zarr.io.sharing import MOST_REQUESTS
-from h5zarr.io.urls import is_chain, split_chain, split_query
+from h5zarr.io.urls import display_url, is_chain, split_chain, split_query
+from h5zarr.packages import require_protocols
 
 _lock = threading.Lock()
 _filesystems: WeakValueDictionary[Any, Any] = WeakValueDictionary()
@@ -23,6 +24,7 @@ def shared_filesystem(url: str, storage_options: Mapping[str, Any] | None) -> tu
 
     fsspec splits only URLs that are chains. It would otherwise split every URL that contains "::".
     """
+    require_protocols(url, display_url(url))
     options = complete_options(url, storage_options)
     if is_chain(url):
         filesystem, path = fsspec.url_to_fs(url, **options)
@@ -36,6 +38,7 @@ def find_filesystem(url: str, storage_options: Mapping[str, Any] | None) -> tupl
 
     Calls with the same options in the same process share it. Other users of fsspec do not.
     """
+    require_protocols(url, display_url(url))
     options = complete_options(url, storage_options)
     if is_chain(url):
         # A chain that contains a cache claims to be asynchronous, but asynchronous reads bypass the cache.

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from h5zarr.containers.output import open_output
-from h5zarr.errors import OutputError
+from h5zarr.errors import OutputError, PackageMissing
 
 
 class Interrupted(Exception):
@@ -162,7 +162,7 @@ def test_a_missing_zstd_package_is_told_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(OutputError, match="package") as caught:
+    with pytest.raises(PackageMissing, match="package") as caught:
         write(tmp_path / "refs.json.zst", b"x")
     assert "pip install zstandard" in caught.value.remedy
     assert os.listdir(tmp_path) == []

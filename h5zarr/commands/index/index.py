@@ -20,9 +20,10 @@ from h5zarr.commands.index.waiting import wait_for
 from h5zarr.commands.index.work import IndexSettings
 from h5zarr.commands.index.workers import ExecutorWorkers, LocalWorkers, Workers, dask_client
 from h5zarr.commands.translate.options import make_options
-from h5zarr.containers.registry import container_of_format, output_formats
+from h5zarr.containers.registry import container_of_format, mark_location, output_formats
 from h5zarr.errors import ArgumentError, SourceGone
 from h5zarr.io.access import Access
+from h5zarr.packages import require, require_output
 
 
 def index(
@@ -135,7 +136,10 @@ def index(
     ValueError
         An option has an invalid value.
     """
-    container_of_format(format)  # raises for an unknown one
+    container = container_of_format(format)  # raises for an unknown one
+    require_output(mark_location(container, f"{os.fspath(out)}/x{output_formats()[format]}"), f"format={format!r}")
+    if dask is not None:
+        require("distributed", "dask=")
     if fail_on not in FAIL_ON:
         raise ArgumentError(f"fail_on is {fail_on!r}, but must be one of {', '.join(FAIL_ON)}")
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)

@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 
 from h5zarr.commands.verify.classic_truth import ClassicTruth
 from h5zarr.commands.verify.hdf5_truth import H5Truth
-from h5zarr.errors import SourceError, Unsupported
+from h5zarr.errors import SourceError
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.io.source import open_source
 from h5zarr.io.span import Span
+from h5zarr.packages import missing
 
 Truth: TypeAlias = H5Truth | ClassicTruth
 
@@ -45,8 +46,7 @@ def _open_classic(location: Location, access: Access, nbytes: int) -> ClassicTru
     try:
         import netCDF4
     except ImportError:
-        what = f"{location}: the package netCDF4 is needed to read a netCDF-3 file"
-        raise Unsupported(what, remedy="pip install netCDF4") from None
+        raise missing("netCDF4", f"{location}: comparing a netCDF-3 file") from None
     try:
         if location.path is not None:
             return ClassicTruth(netCDF4.Dataset(location.path, "r"))

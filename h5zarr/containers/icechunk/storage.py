@@ -13,6 +13,7 @@ from h5zarr.errors import OutputError
 from h5zarr.io.location import Location
 from h5zarr.io.protocols import protocol_of
 from h5zarr.io.urls import split_path
+from h5zarr.packages import missing
 
 _MARK = "icechunk+"
 _FORMS = "Give icechunk+file:///directory or icechunk+s3://bucket/prefix."
@@ -64,7 +65,7 @@ def find_place(url: str) -> Place:
 
 
 def load_icechunk(shown: str) -> Any:
-    """Return the package. Raises OutputError if it is not installed.
+    """Return the package. Raises PackageMissing if it is not installed.
 
     It is imported with logging off, unless it was already imported or the user has asked for logs: Icechunk 1 logs each
     reference it gets, in case of an error, and then takes several times as long.
@@ -75,8 +76,7 @@ def load_icechunk(shown: str) -> Any:
     try:
         import icechunk
     except ImportError:
-        remedy = "Install it: pip install icechunk zstandard"
-        raise OutputError(shown, "the package icechunk is not installed", remedy=remedy) from None
+        raise missing("icechunk", f"{shown}: Icechunk") from None
     finally:
         if is_first:
             del os.environ[_NO_LOGS]

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from h5zarr.containers.parquet.records import Rows
 from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.io.ranges import Column
+from h5zarr.packages import missing
 from h5zarr.zarr_model.hierarchy import TO_THE_END
 
 _COLUMNS = ("path", "offset", "size", "raw")
@@ -29,8 +30,8 @@ _MOST_ROWS = 1 << 26
 _BASE64 = b"base64:"  # readers decode bytes with this prefix
 
 
-class NoParquet(Unsupported):
-    """The package that reads and writes Parquet is not installed, or too old."""
+class OldParquet(Unsupported):
+    """The package that reads and writes Parquet is too old."""
 
     remedy = "Install it: pip install 'pyarrow>=19'"
 
@@ -233,7 +234,7 @@ def _import_pyarrow() -> Any:
         import pyarrow  # type: ignore[import-untyped, unused-ignore]
         import pyarrow.parquet  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
-        raise NoParquet("a package to read and write Parquet is missing") from None
+        raise missing("pyarrow", "Parquet") from None
     if not hasattr(pyarrow, "json_"):
-        raise NoParquet(f"pyarrow {pyarrow.__version__} is too old for references in Parquet")
+        raise OldParquet(f"pyarrow {pyarrow.__version__} is too old for references in Parquet")
     return pyarrow

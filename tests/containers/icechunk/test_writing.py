@@ -404,5 +404,5 @@ def test_without_the_package_it_is_said_before_anything_is_read(
     monkeypatch.setitem(sys.modules, "icechunk", None)
     assert main(["translate", str(tmp_path / "nothing.h5"), url_of(place)]) == 2
     told = capsys.readouterr().err
-    assert "the package icechunk is not installed" in told
+    assert "needs the package icechunk, which is not installed" in told
     assert "pip install icechunk" in told

@@ -1,0 +1,84 @@
+"""Missing packages are noticed before the first file is read, and the message names the extra that provides them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import h5zarr
+from h5zarr.cli import main
+from h5zarr.errors import H5ZarrError, PackageMissing
+from h5zarr.packages import EXTRAS, PROTOCOLS
+from tests.collections_of_files import SAMPLES
+
+ROOT = Path(__file__).parent.parent
+OCEAN = str(SAMPLES / "ocean.nc")
+NEEDS_ZSTD = sys.version_info < (3, 14)
+
+# The package that is missing, the command, and what needs the package.
+CASES = {
+    "http": ("aiohttp", ["inspect", "http://host/a.nc"], "http://host/a.nc: this protocol"),
+    "https": ("aiohttp", ["check", "https://host/a.nc"], "https://host/a.nc: this protocol"),
+    "s3": ("s3fs", ["translate", "s3://bucket/a.nc", "out.json"], "s3://bucket/a.nc: this protocol"),
+    "gs": ("gcsfs", ["translate", "gs://bucket/a.nc", "out.json"], "gs://bucket/a.nc: this protocol"),
+    "abfs": ("adlfs", ["translate", "abfs://box/a.nc", "out.json"], "abfs://box/a.nc: this protocol"),
+    "chain": ("s3fs", ["inspect", "simplecache::s3://bucket/a.nc"], "s3://bucket/a.nc: this protocol"),
+    "out": ("s3fs", ["translate", "missing.nc", "s3://bucket/out.json"], "s3://bucket/out.json: this protocol"),
+    "parquet": ("pyarrow", ["translate", "missing.nc", "out.parquet"], "out.parquet: Parquet"),
+    "icechunk": ("icechunk", ["translate", "missing.nc", "icechunk+file:///tmp/o"], "icechunk+file:///tmp/o: Icechunk"),
+    "convert": ("icechunk", ["convert", "missing.json", "icechunk+file:///tmp/o"], "icechunk+file:///tmp/o: Icechunk"),
+    "index": ("pyarrow", ["index", "missing", "out"], "out: the catalog"),
+    "format": ("icechunk", ["index", "missing", "out", "--format", "icechunk"], "--format icechunk: Icechunk"),
+    "dask": ("distributed", ["index", "missing", "out", "--dask", "tcp://host:1"], "--dask needs"),
+    "sources": ("s3fs", ["index", "s3://bucket/*.nc", "out"], "s3:// : this protocol"),
+    "status": ("pyarrow", ["status", "out"], "out: the catalog"),
+}
+if NEEDS_ZSTD:
+    CASES["zst"] = ("zstandard", ["translate", "missing.nc", "out.json.zst"], "out.json.zst: .zst")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_missing_package_is_one_line_and_exit_code_two(
+    name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    package, words, what = CASES[name]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(words) == 2
+    said = capfd.readouterr()
+    told = said.out + said.err
+    assert what.replace(" :", ":") in told
+    assert f"needs the package {package}, which is not installed" in told
+    assert f"Install it: pip install {package} (extra: {EXTRAS[package]})." in told
+    assert "Traceback" not in told
+
+
+def test_a_command_does_not_even_import_a_missing_package(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.modules['pyarrow'] = None; from h5zarr.cli import main;"
+        f"sys.exit(main(['index', {OCEAN!r}, {str(tmp_path / 'out')!r}]))"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"h5zarr: {tmp_path / 'out'}: the catalog needs the package pyarrow")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_error_is_an_import_error_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    with pytest.raises(ImportError, match=r"^s3://bucket/a\.nc: this protocol needs the package s3fs") as caught:
+        h5zarr.inspect("s3://bucket/a.nc")
+    assert isinstance(caught.value, H5ZarrError)
+    assert isinstance(caught.value, PackageMissing)
+    assert caught.value.name == "s3fs"
+
+
+def test_the_extras_provide_what_the_table_says() -> None:
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for package, extra in EXTRAS.items():
+        assert any(needed.startswith(package) for needed in told[extra]), package
+    assert set(PROTOCOLS.values()) <= set(EXTRAS)
