@@ -18,8 +18,8 @@ class TooSlow(BaseException):
 def attempt(act: Callable[[], str | None], seconds: float) -> str | None:
     """Return what `act` finds wrong, or what went wrong in an unforeseen way, or None.
 
-    `seconds` are processor time; ten times as much may pass. What takes longer is tried once more, because a machine
-    that stands still may charge the time to whatever it runs.
+    `seconds` is processor time; ten times as much real time may pass. An attempt that takes longer is repeated once,
+    because a busy machine may charge its waiting time to the process.
     """
     signal.signal(signal.SIGALRM, give_up)
     signal.signal(signal.SIGPROF, give_up)

@@ -28,7 +28,7 @@ def classic_samples() -> list[Path]:
 
 
 def shared_classic_files(folder: str) -> list[Path]:
-    """Return the netCDF classic files of a shared collection; none where it is absent."""
+    """Return the netCDF classic files of a shared collection; none if it is absent."""
     found = (path for path in sorted((SHARED / folder).rglob("*")) if path.is_file())
     return [path for path in found if _first_bytes(path) == _CLASSIC]
 
@@ -38,7 +38,7 @@ def _samples() -> list[Path]:
 
 
 def shared_files(folder: str) -> list[Path]:
-    """Return the files of a shared collection that are not classic netCDF; none where it is absent."""
+    """Return the files of a shared collection that are not classic netCDF; none if it is absent."""
     found = (path for path in sorted((SHARED / folder).rglob("*")) if path.is_file())
     return [path for path in found if path.suffix not in _NOT_FILES and _first_bytes(path) != _CLASSIC]
 
@@ -49,7 +49,7 @@ def _first_bytes(path: Path) -> bytes:
 
 
 def parameters(paths: list[Path], root: Path) -> list[object]:
-    """Return pytest parameters that are named after the files; one that skips, and says why, where there are none."""
+    """Return pytest parameters that are named after the files; or one that skips with a reason if there are none."""
     if not paths:
         reason = f"the collection {root.name} is not beside the project"
         return [pytest.param(None, marks=pytest.mark.skip(reason=reason), id=f"no-{root.name}")]

@@ -1,4 +1,4 @@
-"""Settings of every run, and a summary: how the files fared against the libraries that tests compare with."""
+"""Settings of every run, and a summary of how the files compare with other libraries."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import pytest
 from hypothesis import settings
 
 with contextlib.suppress(ImportError):
-    # Registers the filters that h5py lacks. Before netCDF4, which otherwise spoils them, whatever test comes first.
+    # Registers the filters that h5py lacks. This must come before netCDF4 is imported, which would break them.
     import hdf5plugin  # noqa: F401
 
-# Tests are timed as a whole, not example by example: a busy machine would fail them.
+# No deadline per example, because a busy machine would exceed it. Tests are timed as a whole.
 settings.register_profile("h5zarr", deadline=None)
 settings.load_profile("h5zarr")
 
-# A shell has SIGINT ignored in what it starts in the background, and so in all that this starts: tests send it.
+# A shell starts background processes with SIGINT ignored, and children inherit that. But tests send SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -33,7 +33,7 @@ SECTIONS = {
 
 
 def _check_descriptor(descriptor: int) -> None:
-    """Fail where `os.fsync` would: for a file that is not open."""
+    """Fail like `os.fsync` for a file that is not open."""
     os.fstat(descriptor)
 
 
@@ -66,7 +66,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _scores(terminalreporter: Any, module: str) -> dict[str, Counter[str]]:
-    """Return, for each test of a module, the sums of the numbers that it noted, and how often it noted others."""
+    """Return, for each test of a module, the sums of the numbers it recorded, and counts of its other records."""
     scores: dict[str, Counter[str]] = {}
     for status in ("passed", "failed"):
         for report in terminalreporter.stats.get(status, []):

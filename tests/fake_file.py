@@ -18,11 +18,11 @@ from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.span import Span
 
 UNDEFINED = (1 << 64) - 1
-_BETWEEN = b"\xee"  # what stands where a test put nothing: no structure begins like this
+_BETWEEN = b"\xee"  # filler between the parts: no structure begins like this
 
 
 class FakeFile:
-    """Parts of a file by their addresses. Counts rounds, and refuses to read what a real file would not have."""
+    """Parts of a file by address. Counts rounds, and refuses to read bytes that a real file would not have."""
 
     def __init__(self, parts: Mapping[int, bytes], nbytes: int | None = None, sizes: Sizes | None = None) -> None:
         self.nbytes = max(address + len(part) for address, part in parts.items()) if nbytes is None else nbytes
@@ -45,7 +45,7 @@ class FakeFile:
 
 
 def with_checksum(block: bytes) -> bytes:
-    """Return the block with its checksum behind it."""
+    """Return the block followed by its checksum."""
     return block + struct.pack("<I", lookup3(block))
 
 
@@ -71,7 +71,7 @@ def message_v2(kind: int, content: bytes, flags: int = 0, order: int | None = No
 
 
 def header_v1(*messages: bytes, nbytes: int | None = None) -> bytes:
-    """Return an object header of version 1; `nbytes` is what it says of its size, where that is not true."""
+    """Return an object header of version 1. `nbytes` replaces its stated size."""
     block = b"".join(messages)
     return struct.pack("<BxHIIxxxx", 1, len(messages), 1, len(block) if nbytes is None else nbytes) + block
 

@@ -1,4 +1,4 @@
-"""The hops of a piece of work: the calls that lead from one room of the package into another, taken from a trace."""
+"""Trace the hops of a command: the calls from one room of the package into another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import h5zarr
 from tests.test_architecture import PACKAGE, room_of
 
-# Values that everybody uses: calling their methods leads nowhere.
+# Value types that all rooms use. Calls of their methods are not hops.
 VOCABULARY = {"__init__", "errors", "limits", "display", "patterns", "tree", "netcdf_names"}
 VALUES = {
     *("zarr_model/hierarchy.py", "zarr_model/grid.py", "containers/container.py"),

@@ -1,4 +1,4 @@
-"""Attacks: a worker is given files, and damages them, in a process of its own with bounds on time and memory."""
+"""Attacks with damaged files: a worker runs in its own process, with limits on time and memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATIENCE_SECONDS = 3600
 
 
 def run_worker(module: str, files: list[Path], **task: Any) -> int:
-    """Return how many files and damaged copies the worker tried; fail where one ended as it must not."""
+    """Return how many files and damaged copies the worker tried. Fail if one of them ended in the wrong way."""
     done = subprocess.run(
         [sys.executable, "-m", module],
         input=json.dumps({"files": [str(path) for path in files], **LIMITS, **task}),

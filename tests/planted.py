@@ -1,4 +1,4 @@
-"""Secrets, the places where people put them, and all that is said and written where one is."""
+"""Plant secrets where users put them, and collect all output to search for them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import zarr
 from h5zarr.cli import main
 
 SECRET = "hunter2Hunter2"
-BASE64 = "aHVudGVyMkh1bnRlcjI="  # the same, as it stands in a key of Azure
+BASE64 = "aHVudGVyMkh1bnRlcjI="  # the same, as in a key of Azure
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """Where a secret is: the URL and the storage options have it, for a server at `{host}`, or the environment."""
+    """A place for a secret: the URL and storage options for a server at `{host}`, or the environment."""
 
     url: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -65,7 +65,7 @@ PLACES = {
 
 @dataclass(frozen=True)
 class Planted:
-    """A place with a real server in it, and all that was said and written so far."""
+    """A place with a real server, and all output so far."""
 
     url: str
     options: dict[str, Any]
@@ -73,7 +73,7 @@ class Planted:
     said: list[str] = field(default_factory=list)
 
     def attempt(self, act: Callable[[], Any]) -> None:
-        """Do something that may fail, and keep what it says."""
+        """Do something that may fail, and keep its output."""
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             try:
@@ -88,12 +88,12 @@ class Planted:
         main([*arguments, *(word for text in texts for word in ("--storage-options", text))])
 
     def texts(self) -> list[str]:
-        """Return all that was said, and every file that was written."""
+        """Return all output, including every written file."""
         return self.said + [path.read_text() for path in self.folder.iterdir() if path.is_file()]
 
 
 def words_of(error: BaseException) -> Iterator[str]:
-    """Yield all that an error, and those that it carries along, say to whoever looks."""
+    """Yield all text of an error and of its causes."""
     seen: list[BaseException | None] = [None]
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -130,7 +130,7 @@ def read_dataset(place: str, chosen: dict[str, Any], said: list[str]) -> None:
 
 
 def nowhere(planted: Planted, captured: Any, records: list[logging.LogRecord]) -> None:
-    """Fail where a secret is in anything that was said or written."""
+    """Fail if any output contains a secret."""
     formatted = [logging.Formatter().format(one) for one in records if one.name.partition(".")[0] == "h5zarr"]
     for text in [*planted.texts(), captured.out, captured.err, *formatted]:
         assert SECRET not in text

@@ -1,4 +1,4 @@
-"""An S3 server on the loopback, on a free port, for as long as a `with` block lasts."""
+"""An S3 server on a free loopback port, for the duration of a `with` block."""
 
 from __future__ import annotations
 

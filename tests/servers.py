@@ -1,4 +1,4 @@
-"""An HTTP server for tests: it serves bytes by range, slowly or wrongly where told to, and counts what it did."""
+"""An HTTP server for tests. It serves byte ranges, on request slowly or wrongly, and counts requests."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ ETAG = '"abc123"'
 
 @dataclass(kw_only=True)
 class Faults:
-    """What the server does wrong. GET requests are counted from 1, over all files."""
+    """Faults of the server. GET requests are counted from 1, over all files."""
 
     statuses: Mapping[int, int] = field(default_factory=dict)
     """The nth GET is answered with this status."""
     every: int | None = None
-    """Every request, of whatever kind, is answered with this status."""
+    """Every request of any method is answered with this status."""
     short: frozenset[int] = frozenset()
-    """The nth GET is answered with half of what was asked, and says so."""
+    """The nth GET is answered with half of the range, and states that."""
     cut: frozenset[int] = frozenset()
-    """The nth GET promises everything, sends half, and hangs up."""
+    """The nth GET announces everything, sends half, and closes the connection."""
     hang: frozenset[int] = frozenset()
     """The nth GET is not answered."""
     trickle: frozenset[int] = frozenset()
@@ -37,24 +37,24 @@ class Faults:
     etags: Mapping[int, str] = field(default_factory=dict)
     """The nth GET is answered with this ETag."""
     shifted: frozenset[int] = frozenset()
-    """The nth GET is answered with the range one byte further on, and says so."""
+    """The nth GET is answered with a range one byte later, and states that."""
     hide_total: bool = False
-    """Answers with a range do not say how large the file is."""
+    """Responses with a range do not state the size of the file."""
     vanish_after: int | None = None
     """After this many GETs there is no such file."""
     ignore_range: bool = False
     """Every GET is answered with the whole file."""
     hide_size: bool = False
-    """No answer says how large the file is."""
+    """No response states the size of the file."""
     ignore_condition: bool = False
-    """Conditions are taken no notice of."""
+    """Conditions are ignored."""
 
 
 @dataclass
 class Counts:
-    """What the server was asked. `gets` holds the asked ranges, first and last byte, in the order of arrival.
+    """The requests to the server. `gets` has the requested ranges, first and last byte, in order of arrival.
 
-    `headers` are those of all requests, by names in lower case; `urls` are their paths with the queries.
+    `headers` has the headers of all requests, with names in lower case. `urls` has their paths and queries.
     """
 
     heads: int = 0
@@ -67,11 +67,11 @@ class Counts:
 
 
 class RangeServer:
-    """A server on a free loopback port, in a thread of its own, for as long as the `with` block lasts.
+    """A server on a free loopback port, in its own thread, for the duration of a `with` block.
 
-    It is an object store as well, for those who read only: S3's objects are at /bucket/key, Azure's at
-    /account/container/blob, Google's at /download/storage/v1/b/bucket/o/key. `headers` are added to all answers.
-    Conditions are heeded: the header If-Match, and Google's parameter ifGenerationMatch.
+    It is also a read-only object store: S3 objects are at /bucket/key, Azure's at
+    /account/container/blob, Google's at /download/storage/v1/b/bucket/o/key. `headers` are added to all responses.
+    Conditions are respected: the header If-Match, and Google's parameter ifGenerationMatch.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class RangeServer:
         faults: Faults | None = None,
         is_literal: bool = False,
     ) -> None:
-        """With `is_literal`, files go by what is asked for, letter by letter, query included; else by decoded paths."""
+        """With `is_literal`, files are found by the literal request target with its query, else by the decoded path."""
         self.files = dict(files)
         self.headers: dict[str, str] = {}
         self.is_literal = is_literal
@@ -96,13 +96,13 @@ class RangeServer:
         self._thread = threading.Thread(target=self._loop.run_forever, name="range-server", daemon=True)
 
     def url(self, path: str) -> str:
-        """Return the URL of the file that was given as `path`, which begins with a slash."""
+        """Return the URL of the file at `path`, which begins with a slash."""
         return f"http://127.0.0.1:{self.port}{path}"
 
     def set_faults(self, faults: Faults) -> None:
-        """Do `faults` from now on, and count GETs from 1 again.
+        """Use `faults` from now on, and count GETs from 1 again.
 
-        Call it while no request is under way, and not after a read that failed: its abandoned requests may still
+        Call it while no request is in flight, and not after a failed read: its abandoned requests may still
         arrive, and would be counted.
         """
         self.faults, self.counts.gets = faults, []
@@ -215,7 +215,7 @@ class RangeServer:
         return response
 
     def _is_met(self, request: web.Request, etag: str) -> bool:
-        """Return whether the file is what a request asks for. A weak ETag never is: RFC 9110, 13.1.1."""
+        """Return whether the file meets the condition of a request. A weak ETag never matches: RFC 9110, 13.1.1."""
         wanted = request.headers.get("If-Match", "*")
         generation = request.query.get("ifGenerationMatch")
         is_current = generation is None or generation == self.headers.get("x-goog-generation")
@@ -239,7 +239,7 @@ class RangeServer:
 
 
 def is_closed_soon(session: Any) -> bool:
-    """Return whether a session of aiohttp is closed, once the event loop has let go of the last task that used it."""
+    """Return whether an aiohttp session is closed, after the event loop has released its last task."""
     for _ in range(100):
         gc.collect()
         if session.closed:

@@ -1,4 +1,4 @@
-"""A stored chunk as the only one of a Zarr array, v3 and v2, opened with zarr."""
+"""Open a stored chunk with zarr, as the only chunk of a v3 or v2 array."""
 
 from __future__ import annotations
 

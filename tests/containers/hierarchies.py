@@ -1,4 +1,4 @@
-"""Hierarchies made by hand, over a file that holds nothing but the bytes of chunks."""
+"""Hierarchies made by hand, over a file that contains only chunks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RawFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.url = f"file://{path}"
-        # Not from 0: an address of several digits, and one that is wrong, must be told apart.
+        # Not from 0, so that addresses have several digits and a wrong address is noticed.
         path.write_bytes(b"\xff" * 1000)
 
     def append(self, chunk: bytes) -> int:
@@ -79,7 +79,7 @@ def make_array(
     dimension_names: tuple[str, ...] | None = None,
     attributes: Mapping[str, Any] | None = None,
 ) -> ArrayNode:
-    """Return an array of `values`, whose chunks stand in turn in `files`, inline, or nowhere."""
+    """Return an array of `values`. Its chunks are, in turn, in `files`, inlined, or missing."""
     values = np.asarray(values)
     files = files if isinstance(files, list) else [files]
     chunk_shape = values.shape if chunk_shape is None else chunk_shape
@@ -135,7 +135,7 @@ def _write_json(hierarchy: Hierarchy, provenance: Provenance, out: Sink, zarr_fo
 
 
 def with_hierarchy(translation: Translation, hierarchy: Hierarchy) -> Translation:
-    """Return a translation with another hierarchy in the place of its own."""
+    """Return a translation with its hierarchy replaced."""
     return replace(translation, fitted=fit(hierarchy, zarr_format=translation.fitted.zarr_format))
 
 
@@ -195,7 +195,7 @@ def assert_same_chunks(one: Manifest, other: Manifest) -> None:
 
 
 def inline_references(store: Mapping[str, Any]) -> dict[str, str]:
-    """Return references of version 0 that hold all that is in a memory store of zarr."""
+    """Return version 0 references with the whole content of a zarr memory store."""
     found = {}
     for key, value in store.items():
         content = value.to_bytes()

@@ -1,4 +1,4 @@
-"""Trees made by hand, and what becomes of them."""
+"""Trees made by hand, and their encoding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def encode(
     *,
     joinable: bool = False,
 ) -> tuple[Hierarchy, list[Span]]:
-    """Return the hierarchy of some variables, and what was read for it of a file whose bytes count up."""
+    """Return the hierarchy of some variables, and the spans read for it. Byte i of the file is i modulo 256."""
     read: list[Span] = []
 
     def read_many(spans: Sequence[Span]) -> list[memoryview]:
@@ -40,7 +40,7 @@ def encode(
 
 
 def stored(count: int, chunk_nbytes: int, name: str = "x", **more: Any) -> Variable:
-    """Return a variable of bytes, of one axis, in chunks that follow each other from byte 1000."""
+    """Return a one-dimensional variable of bytes, with consecutive chunks from byte 1000."""
     chunks = StoredChunks(
         chunk_shape=(chunk_nbytes,),
         index=np.arange(count, dtype=np.int64)[:, None],
@@ -55,7 +55,7 @@ def held(content: bytes) -> Variable:
 
 
 def texts(values: list[str], nbytes: int) -> Variable:
-    """Return a variable of text, which says that it takes `nbytes`."""
+    """Return a variable of text whose stated size is `nbytes`."""
 
     def read() -> Any:
         return np.array(values, object)

@@ -1,4 +1,4 @@
-"""References opened by the engine, as users open them but for the file."""
+"""Open references with the engine, as users do, but without a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks that h5py wrote, with what libhdf5 reads from them; and what libhdf5 reads from chunks that we wrote."""
+"""Write chunks with h5py and return what libhdf5 reads from them, and read chunks of h5zarr with libhdf5."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Setting = Callable[[h5p.PropDCID], object]
 
 
 def plugin(made: Mapping[str, Any]) -> Setting:
-    """Return what adds a filter of hdf5plugin to a pipeline."""
+    """Return a function that adds a filter of hdf5plugin to a pipeline."""
     return lambda dcpl: dcpl.set_filter(made["compression"], h5py.h5z.FLAG_OPTIONAL, made["compression_opts"])
 
 
@@ -39,7 +39,7 @@ FLETCHER32: Setting = lambda dcpl: dcpl.set_fletcher32()  # noqa: E731
 LZF: Setting = lambda dcpl: dcpl.set_filter(32000, h5py.h5z.FLAG_OPTIONAL)  # noqa: E731
 NBIT: Setting = lambda dcpl: dcpl.set_filter(h5py.h5z.FILTER_NBIT)  # noqa: E731
 
-# What can be applied to elements of any type.
+# Filters for elements of any type.
 PIPELINES: dict[str, tuple[Setting, ...]] = {
     "deflate": (DEFLATE,),
     "shuffle": (SHUFFLE,),
@@ -69,7 +69,7 @@ PIPELINES: dict[str, tuple[Setting, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """The only chunk of a dataset: as it is stored, and the bytes that libhdf5 gives for it."""
+    """The only chunk of a dataset: the stored bytes, and those that libhdf5 reads from them."""
 
     filters: tuple[Filter, ...]
     mask: int
@@ -83,7 +83,7 @@ class Written:
 
 
 def numbers(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Return values that compress somewhat: a walk in small steps, both signs where there are two."""
+    """Return values that compress somewhat: a random walk in small steps, of both signs if the type is signed."""
     steps = np.random.default_rng(len(shape)).integers(-3, 4, shape).cumsum(axis=-1) + 40
     dtype = np.dtype(dtype)
     if dtype.names is None:
@@ -103,7 +103,7 @@ def properties(chunk_shape: tuple[int, ...], *settings: Setting) -> h5p.PropDCID
 
 
 def write(values: np.ndarray, *settings: Setting, datatype: h5t.TypeID | None = None) -> Written:
-    """Return what h5py writes with these filters into one chunk."""
+    """Write values with these filters into one chunk, and return it."""
     return write_with(values, properties(values.shape, *settings), datatype)
 
 
@@ -117,7 +117,7 @@ def write_with(values: np.ndarray, dcpl: h5p.PropDCID, datatype: h5t.TypeID | No
 
 
 def write_elements(elements: np.ndarray, datatype: h5t.TypeID, *settings: Setting) -> Written:
-    """Return what becomes of elements, one in each row of bytes, of the dataset's type, so that none is converted."""
+    """Write elements of the dataset's type, one per row of bytes, without conversion, and return the chunk."""
     stored = io.BytesIO()
     with h5py.File(stored, "w") as file:
         shape = (len(elements),)
@@ -127,7 +127,7 @@ def write_elements(elements: np.ndarray, datatype: h5t.TypeID, *settings: Settin
 
 
 def read(stored: io.BytesIO) -> Written:
-    """Return the chunk of a file that was closed since, so that lossy filters have done their work."""
+    """Return the chunk of a closed file, so that lossy filters have been applied."""
     with h5py.File(stored, "r") as file:
         dataset = file["d"]
         dcpl = dataset.id.get_create_plist()
@@ -150,7 +150,7 @@ def described(dcpl: h5p.PropDCID) -> list[Filter]:
 
 
 def unconverted(dataset: h5d.DatasetID) -> bytes:
-    """Return the elements as the filters leave them: with the file's type in memory, nothing is converted."""
+    """Return the elements after the filters. The memory type is that of the file, so nothing is converted."""
     datatype = dataset.get_type()
     elements = np.zeros((*dataset.shape, datatype.get_size()), np.uint8)
     dataset.read(h5s.ALL, h5s.ALL, elements, datatype)
@@ -158,7 +158,7 @@ def unconverted(dataset: h5d.DatasetID) -> bytes:
 
 
 def read_by_hdf5(values: np.ndarray, dcpl: h5p.PropDCID, content: bytes) -> bytes:
-    """Return what libhdf5 reads where `content` is the only chunk of a dataset like `values`."""
+    """Return what libhdf5 reads if `content` is the only chunk of a dataset like `values`."""
     stored = io.BytesIO()
     with h5py.File(stored, "w") as file:
         new = h5d.create(

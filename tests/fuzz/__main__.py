@@ -1,4 +1,4 @@
-"""Runs many cases by hand: python -m tests.fuzz --count 100000 --seed 7"""
+"""Run many fuzz cases: python -m tests.fuzz --count 100000 --seed 7"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Compares damaged files with what h5py still reads of them: the same values, or a refusal that says why.
+"""Compare damaged files with h5py: h5zarr must return the same values, or refuse with a reason.
 
-A worker like that of `tests.fuzz.worker`; but libhdf5 may crash or hang on such files, and that is no finding here.
+This is a worker like `tests.fuzz.worker`. libhdf5 may crash or hang on such files, which is not a finding here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.fuzz.worker import limit_memory
 
 _MOST_ELEMENTS = 100_000
 _SECONDS = 5.0
-_MEGABYTES = 1000  # of which libhdf5 may take most
+_MEGABYTES = 1000  # libhdf5 may take most of them
 # Attributes that h5py cannot read, or not even list, have nothing to be compared with. Of names that are no UTF-8 it
 # gives the bytes, and h5zarr the letters. A reference to an object that has no name is shown as one to nothing.
 _UNREAD = re.compile(
@@ -49,13 +49,13 @@ def all_seeds(folder: str) -> tuple[Seed, ...]:
         path = Path(folder, f"small_{libver}.h5")
         seeds.write_small_hdf5(path, libver=libver)
         made.append(seeds.map_hdf5(path.name, path.read_bytes()))
-    # The made ones hold a little of everything, and so they get half of the cases.
+    # The files made here contain a little of everything, so they get half of the cases.
     samples = [one for one in seeds.hdf5_seeds() if one.name.startswith(_BEGINNINGS) and len(one.content) < 30_000]
     return (*(made * (len(samples) // len(made) + 1)), *samples)
 
 
 def compare(content: bytes, folder: str, counts: Counter[str]) -> str | None:
-    """Return the first difference between what references to a file say and what h5py reads from it."""
+    """Return the first difference between references to a file and h5py."""
     path = os.path.join(folder, "damaged.h5")
     Path(path).write_bytes(content)
     try:
@@ -71,7 +71,7 @@ def compare(content: bytes, folder: str, counts: Counter[str]) -> str | None:
 
 
 def _judge(found: Verification, problems: list[str], counts: Counter[str]) -> str | None:
-    """Return a difference of something of which no problem was told."""
+    """Return a difference for which no problem was reported."""
     for one in (*found.arrays, *found.groups):
         counts["compared"] += one.compared
         counts["not readable by h5py"] += bool(one.skipped)
@@ -92,9 +92,9 @@ def _count(shape: tuple[int, ...]) -> int:
 
 
 def attempt(content: bytes, folder: str, counts: Counter[str]) -> str | None:
-    """Return a difference, or None; where h5py goes wrong there is none."""
+    """Return a difference, or None. If h5py fails, there is nothing to compare."""
     signal.setitimer(signal.ITIMER_REAL, _SECONDS)
-    faulthandler.dump_traceback_later(3 * _SECONDS, exit=True)  # where no signal gets through: in a loop of a library
+    faulthandler.dump_traceback_later(3 * _SECONDS, exit=True)  # signals do not interrupt a loop in a library
     try:
         return compare(content, folder, counts)
     except TooSlow:

@@ -1,6 +1,6 @@
-"""Runs a harness with atheris, guided by coverage: python -m tests.fuzz.guided hdf5 CORPUS -max_total_time=60
+"""Run a harness with atheris, guided by coverage: python -m tests.fuzz.guided hdf5 CORPUS -max_total_time=60
 
-A directory CORPUS that is empty is filled with seeds; further options are those of libFuzzer.
+An empty directory CORPUS is filled with seeds. Other options are those of libFuzzer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Harnesses: functions from bytes to nothing, for a fuzzer that is guided by coverage, and for tests.
+"""Harnesses for a coverage-guided fuzzer and for tests: functions that take bytes and return nothing.
 
 `python -m tests.fuzz.guided` runs them with atheris.
 """
@@ -67,7 +67,7 @@ def fuzz_json(content: bytes) -> None:
 
 
 def fuzz_filter(number: int, content: bytes) -> None:
-    """Undo a filter: the first byte is how many client data follow, in four bytes each."""
+    """Undo a filter. The first byte is the number of client data values that follow, four bytes each."""
     count = content[0] % 24 if content else 0
     values = tuple(int.from_bytes(content[1 + 4 * place : 5 + 4 * place], "little") for place in range(count))
     try:

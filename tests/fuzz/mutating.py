@@ -1,4 +1,4 @@
-"""Damage that gets far: it hits metadata, uses addresses and counts that mean something, and makes checksums right."""
+"""Damage that reaches deep code: it hits metadata, uses plausible addresses and counts, and corrects checksums."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Span = tuple[int, int]  # from where to where
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Seed:
-    """Bytes to damage. `spans` are where the metadata are, `checks` what ends in a checksum, `pointers` addresses.
+    """Bytes to damage. `spans` are the metadata, `checks` the blocks that end in a checksum, `pointers` the addresses.
 
-    `targets` are addresses of structures, which are what hostile pointers point to.
+    `targets` are the addresses of structures, at which hostile pointers point.
     """
 
     name: str
@@ -28,7 +28,7 @@ class Seed:
     order: Literal["little", "big"] = "little"
 
     def place(self, chance: random.Random) -> int:
-        """Return a place in the metadata, or now and then anywhere."""
+        """Return a random position, usually in the metadata."""
         if not self.spans or chance.random() < 0.1:
             return chance.randrange(len(self.content))
         begin, end = chance.choice(self.spans)
@@ -36,7 +36,7 @@ class Seed:
 
 
 def mutate(seed: Seed, chance: random.Random) -> bytes:
-    """Return a damaged copy, with right checksums most of the time."""
+    """Return a damaged copy, usually with correct checksums."""
     copy = bytearray(seed.content)
     for _ in range(chance.choice((1, 1, 1, 2, 2, 3, 5))):
         chance.choice(_WAYS)(copy, seed, chance)
@@ -50,14 +50,14 @@ def mutate(seed: Seed, chance: random.Random) -> bytes:
 
 
 def correct_checksums(copy: bytearray, seed: Seed) -> None:
-    """Make the checksums right of structures that have changed: whoever attacks does that, too."""
+    """Correct the checksums of changed structures, as an attacker would."""
     for begin, end in seed.checks:
         if copy[begin:end] != seed.content[begin:end]:
             copy[end - 4 : end] = jenkins_lookup3(bytes(copy[begin : end - 4])).to_bytes(4, "little")
 
 
 def interesting(width: int, seed: Seed, chance: random.Random) -> int:
-    """Return a number that breaks things: zero, one, the greatest, powers of two and their neighbours, and sizes."""
+    """Return a critical number: zero, one, the maximum, powers of two and their neighbours, and sizes."""
     bits = 8 * width
     near = chance.choice((0, 0, 0, 1, -1))
     base = chance.choice(
@@ -75,7 +75,7 @@ def _byte(copy: bytearray, seed: Seed, chance: random.Random) -> None:
 
 
 def _field(copy: bytearray, seed: Seed, chance: random.Random) -> None:
-    """Put a number into a field, at an even place as most of them are."""
+    """Put a number into a field, at an even position like most fields."""
     width = chance.choice((1, 2, 4, 4, 8, 8))
     place = seed.place(chance)
     place -= place % chance.choice((1, width))
@@ -83,14 +83,14 @@ def _field(copy: bytearray, seed: Seed, chance: random.Random) -> None:
 
 
 def _near(copy: bytearray, seed: Seed, chance: random.Random) -> None:
-    """Make a number somewhat larger or smaller."""
+    """Change a number slightly."""
     width, place = chance.choice((1, 2, 4, 8)), seed.place(chance)
     number = int.from_bytes(copy[place : place + width], seed.order) + chance.choice((-8, -1, 1, 2, 8, 64))
     _put(copy, place, (number % (1 << 8 * width)).to_bytes(width, seed.order))
 
 
 def _pointer(copy: bytearray, seed: Seed, chance: random.Random) -> None:
-    """Let an address be that of another structure, or of nothing."""
+    """Replace an address by that of another structure, or by an undefined one."""
     if not seed.pointers:
         return _field(copy, seed, chance)
     target = chance.choice(seed.targets) + chance.choice((0, 0, 0, 0, 1, 8, -8))
@@ -99,7 +99,7 @@ def _pointer(copy: bytearray, seed: Seed, chance: random.Random) -> None:
 
 
 def _splice(copy: bytearray, seed: Seed, chance: random.Random) -> None:
-    """Copy some metadata over others."""
+    """Overwrite some metadata with other metadata."""
     count = chance.choice((2, 4, 8, 8, 16, 24, 40, 100))
     source = seed.place(chance)
     _put(copy, seed.place(chance), bytes(copy[source : source + count]))
@@ -114,7 +114,7 @@ def _swap(copy: bytearray, seed: Seed, chance: random.Random) -> None:
 
 
 def _shift(copy: bytearray, seed: Seed, chance: random.Random) -> None:
-    """Insert or take out some bytes, so that all others are elsewhere."""
+    """Insert or remove some bytes, so that the rest moves."""
     place = min(seed.place(chance), len(copy))
     if chance.random() < 0.5:
         copy[place:place] = chance.randbytes(chance.choice((1, 2, 4, 8)))
@@ -123,7 +123,7 @@ def _shift(copy: bytearray, seed: Seed, chance: random.Random) -> None:
 
 
 def _put(copy: bytearray, place: int, content: bytes) -> None:
-    """Overwrite bytes, as far as there are some."""
+    """Overwrite bytes up to the end of the content."""
     content = content[: max(0, len(copy) - place)]
     copy[place : place + len(content)] = content
 

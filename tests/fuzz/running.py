@@ -1,4 +1,4 @@
-"""Runs cases in a worker, and another worker where one dies: a crash of a library is a finding, too."""
+"""Run cases in a worker, and start another if it dies: a crash of a library is a finding, too."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DIFFERENTIAL = "tests.fuzz.differential"
 
 @dataclass
 class Summary:
-    """What a run found. `findings` have the number of the case, what was damaged, and what went wrong."""
+    """The result of a run. A finding has the number of the case, what was damaged, and what went wrong."""
 
     done: int = 0
     counts: Counter[str] = field(default_factory=Counter)
@@ -49,7 +49,7 @@ def run_cases(
     module: str = "tests.fuzz.worker",
     tell: Callable[[Summary], None] = lambda _: None,
 ) -> Summary:
-    """Return what `count` cases of a seed came to, or as many as fit into `budget` seconds."""
+    """Run `count` cases of a seed, or as many as fit into `budget` seconds, and return the result."""
     summary = Summary()
     began = time.monotonic()
     number, last = first, first + count
@@ -74,7 +74,7 @@ def run_cases(
 
 
 def _run_worker(module: str, task: dict[str, Any], progress: Path, summary: Summary) -> tuple[bool, int, str]:
-    """Return whether a worker came to its end, and else the number of the case at which it died, and in which calls."""
+    """Return whether a worker finished; if not, the number of the case in which it died, and the call stack."""
     progress.unlink(missing_ok=True)
     done = subprocess.run(
         [sys.executable, "-m", module],

@@ -1,4 +1,4 @@
-"""What is damaged: sample files with a map of their structures, references to them, and chunks of every filter."""
+"""Seeds to damage: sample files with a map of their structures, references to them, and chunks of every filter."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_NBYTES = 60_000
 
 
 class _Recorder:
-    """Stands in the place of the hash, and notes what it was asked for."""
+    """Replaces the hash function, and records the blocks it is called with."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[bytes, int]] = []
@@ -42,7 +42,7 @@ class _Recorder:
 
 
 def map_hdf5(name: str, content: bytes) -> Seed:
-    """Return a file with the places of its structures, which are all that a scan reads, and of their checksums."""
+    """Return a file with the spans of its structures, which a scan reads, and of their checksums."""
     spans: set[tuple[int, int]] = set()
     view = memoryview(content)
 
@@ -77,7 +77,7 @@ def map_hdf5(name: str, content: bytes) -> Seed:
 
 
 def map_classic(name: str, content: bytes) -> Seed:
-    """Return a netCDF-3 file, of which the header is what is damaged."""
+    """Return a netCDF-3 file whose header is to be damaged."""
     view = memoryview(content)
     header = run(read_header(len(content)), lambda wanted: [view[at : at + nbytes] for at, nbytes in wanted])
     return Seed(name=name, content=content, spans=((0, header.nbytes),), order="big")
@@ -177,7 +177,7 @@ def parquet_seeds(folder: Path) -> tuple[ParquetSeed, ...]:
 
 @dataclass(frozen=True)
 class ChunkSeed:
-    """What a filter made of a chunk of `nbytes` bytes."""
+    """A filtered chunk, which has `nbytes` bytes without filters."""
 
     name: str
     number: int
@@ -188,7 +188,7 @@ class ChunkSeed:
 
 @cache
 def chunk_seeds() -> tuple[ChunkSeed, ...]:
-    """Return a chunk of every filter that is known."""
+    """Return a chunk for every known filter."""
     from tests.filters.test_hostile import DAMAGED
     from tests.filters.written import numbers, write
 
@@ -204,7 +204,7 @@ def chunk_seeds() -> tuple[ChunkSeed, ...]:
 
 
 def write_small_hdf5(path: Path, *, libver: str) -> None:
-    """Write a file with a little of everything that values can be stored in."""
+    """Write a file with every kind of storage and type."""
     chance = np.random.default_rng(0)
     with h5py.File(path, "w", libver=libver) as file:
         file["plain"] = np.arange(20.0)

@@ -1,6 +1,6 @@
-"""What is attacked. Each target takes damaged bytes, and returns what is wrong with the outcome, or None.
+"""Targets of the fuzzer. Each takes damaged bytes, and returns what is wrong with the outcome, or None.
 
-An H5ZarrError is a right outcome; it is raised. Everything else that is raised is a finding.
+Raising an H5ZarrError is correct. Any other exception is a finding.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def attack_file(content: bytes, path: str, number: int = 1) -> str | None:
 
 
 def attack_json(content: bytes, path: str) -> str | None:
-    """Read references, and some values through them where they are to files on this machine."""
+    """Read references, and some values through them if they refer to local files."""
     urls = decode_references(content, "refs.json").hierarchy.urls
     if not all(url and find_local_path(url) for url in urls):
         return None
@@ -62,7 +62,7 @@ def attack_parquet(files: dict[str, bytes], folder: str) -> str | None:
 
 
 def _read_some(opened: Opened) -> str | None:
-    """Read the beginnings of some arrays."""
+    """Read the first values of some arrays."""
     arrays = [(path, node) for path, node in opened.hierarchy.nodes.items() if isinstance(node, ArrayNode)]
     try:
         for path, node in arrays[:_MOST_ARRAYS]:
@@ -89,7 +89,7 @@ def attack_chunk(seed: ChunkSeed, content: bytes, values: tuple[int, ...]) -> st
     return f"{given} bytes where {most(seed.nbytes)} are the most" if given > most(seed.nbytes) else None
 
 
-# --- damage to what is no file
+# --- damage to other inputs than files
 
 
 def damage_json(document: Any, chance: random.Random) -> bytes:
@@ -162,7 +162,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:
 
 
 def damage_parquet(seed: ParquetSeed, chance: random.Random) -> dict[str, bytes]:
-    """Return the files of a directory with one of them damaged, gone or in the place of another."""
+    """Return the files of a directory with one of them damaged, removed or replaced by another."""
     files = dict(seed.files)
     name = chance.choice(sorted(files))
     content = files[name]

@@ -1,7 +1,7 @@
-"""Does cases, in a process with bounds on time and memory: each is made by the seed and its number alone.
+"""Run cases in a process with limits on time and memory. The seed and its number determine a case.
 
-Reads a task as JSON from standard input. The number of the case under way stands in a file, for whoever finds this
-process dead. Writes a line of JSON for each finding, and one at the end.
+Reads a task as JSON from standard input. A file has the number of the current case, in case this process dies. Writes a
+line of JSON for each finding, and one at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SHARES = {"hdf5": 55, "classic": 10, "json": 17, "parquet": 5, "chunk": 13}
 
 
 class Cases:
-    """The cases of a seed. `folder` is for what must be a file."""
+    """The cases of a seed. `folder` is for inputs that must be files."""
 
     def __init__(self, seed: int, folder: str) -> None:
         self._seed = seed
@@ -38,7 +38,7 @@ class Cases:
         self._parquet = seeds.parquet_seeds(Path(folder, "made"))
 
     def run(self, number: int, only: str | None = None, *, keep: str | None = None) -> tuple[str, str, str | None]:
-        """Do one case; return its target, the name of what was damaged, and what is wrong. May raise anything."""
+        """Run one case. Return its target, the name of the damaged input, and what is wrong. May raise anything."""
         chance = random.Random(f"{self._seed}/{number}")
         drawn = chance.choices(list(SHARES), list(SHARES.values()))[0]
         target = only or drawn
@@ -62,7 +62,7 @@ class Cases:
 
 
 def attempt_case(cases: Cases, number: int, only: str | None, seconds: float, counts: Counter[str]) -> str | None:
-    """Return what went wrong in an unforeseen way, or None."""
+    """Return an unexpected failure, or None."""
 
     def run() -> str | None:
         try:
@@ -77,7 +77,7 @@ def attempt_case(cases: Cases, number: int, only: str | None, seconds: float, co
 
 
 def warm_up(cases: Cases) -> None:
-    """Make everything that is made once, so that it does not count."""
+    """Create everything that is created once, so that it does not count towards the limits."""
     seeds.hdf5_seeds(), seeds.classic_seeds(), seeds.json_seeds(), seeds.chunk_seeds()
     counts: Counter[str] = Counter()
     for only in SHARES:

@@ -1,7 +1,7 @@
 """Scans files, or damaged copies of them, and reports anything but a result or an H5ZarrError.
 
-Runs as a process of its own, with a bound on memory, because what it looks for are crashes, hangs and giant
-allocations. Reads a task as JSON from standard input: the files, a seed, how many damaged copies, and the limits.
+Runs in its own process with a memory limit, because it looks for crashes, hangs and huge allocations. Reads a task as
+JSON from standard input: the files, a seed, how many damaged copies, and the limits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def damaged(content: bytes, count: int, chance: random.Random) -> Iterator[tuple
 
 def main() -> None:
     task = json.load(sys.stdin)
-    if not task["checksums"]:  # what lies behind the checksums must hold, too: a hostile writer makes them right
+    if not task["checksums"]:  # a hostile writer corrects checksums, so test the code behind them, too
         h5zarr.hdf5.checksum.check_checksum.__code__ = (lambda block, what, at: None).__code__
         h5zarr.hdf5.checksum.check_checksums.__code__ = (lambda rows, nbytes, what, addresses: None).__code__
     from numcodecs.jenkins import jenkins_lookup3  # noqa: F401  what it maps must not count

@@ -13,7 +13,7 @@ Serve = Callable[..., RangeServer]
 
 @pytest.fixture(scope="session")
 def body() -> bytes:
-    """Eight mebibytes, no two stretches of which are alike: more than is read whole."""
+    """Eight mebibytes of distinct content, too large to be read whole."""
     return np.random.default_rng(7).bytes(8 * 2**20)
 
 

@@ -1,10 +1,10 @@
-"""Policies with which a test can say what a round fetches: nothing is measured."""
+"""Policies without measurements, so that tests can predict what a round fetches."""
 
 from __future__ import annotations
 
 from h5zarr.io.network import MIB, NetworkPolicy
 
-# Bytes exactly as asked.
+# Fetch exactly the requested bytes.
 EXACT = NetworkPolicy(
     latency_seconds=0,
     bytes_per_second=100e6,
@@ -16,7 +16,7 @@ EXACT = NetworkPolicy(
     first_read_nbytes=0,
 )
 
-# With which a file of 8 MiB is neither read whole nor in two strokes: a round trip is worth 1 MB, a request 60 kB.
+# A file of 8 MiB is read in several rounds: a round trip costs as much as 1 MB, a request as much as 60 kB.
 LARGE = NetworkPolicy(
     latency_seconds=0.01, bytes_per_second=100e6, whole_round_trips=4, whole_seconds=0, block_nbytes=MIB // 32
 )

@@ -1,4 +1,4 @@
-"""How tests of this room make files, take them apart, and read them as users do."""
+"""Make classic files, parse them, and read them as users do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Reading", "Var", "encode_classic", "read_back"]
 
 
 class Reading:
-    """The bytes of a file, read by the parser. `requests` are the rounds that it took."""
+    """The bytes of a file. `requests` has the spans of each round of the parser."""
 
     def __init__(self, content: bytes, beginning: int = 0) -> None:
         self.content = content

@@ -1,6 +1,6 @@
 """Translates classic files, or damaged copies of them, and reports anything but a sound result or an H5ZarrError.
 
-Sound is a result whose references lie inside the file. Runs as a process of its own, with a bound on memory. Reads a
+The references of a sound result lie inside the file. Runs in its own process, with a memory limit. Reads a
 task as JSON from standard input: the files, a seed, how many damaged copies (-1 for every truncation), and the limits.
 """
 

@@ -1,4 +1,4 @@
-"""Random HDF5 files that say something about dimensions: scales, numbers, groups, links, types that netCDF skips."""
+"""Random HDF5 files with dimensions: scales, numbers, groups, links, and types that netCDF skips."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OTHERS: list[Any] = [
 
 
 class Making:
-    """A file under way: what has been put into it, so that more can refer to it."""
+    """A file under construction, with its objects, so that later ones can refer to them."""
 
     def __init__(self, file: h5py.File, choice: random.Random, *, sane: bool) -> None:
         self.file, self.choice, self.sane = file, choice, sane
@@ -35,7 +35,7 @@ class Making:
         self.numbered = choice.random() < 0.5
 
     def name(self) -> str:
-        """A new name, whose place in the alphabet is random."""
+        """A new name with a random position in the alphabet."""
         self.names += 1
         return self.choice.choice(LETTERS) + self.choice.choice(LETTERS) + str(self.names)
 
@@ -87,7 +87,7 @@ class Making:
         return group.create_dataset(name, shape, datatype, maxshape=limits, chunks=chunks)
 
     def describe(self, made: h5py.Dataset, chosen: list[h5py.Dataset]) -> None:
-        """Attach scales, all or (where nobody wants a sane file) some, or note their numbers."""
+        """Attach all scales, or only some if the file need not be sane, or store their numbers."""
         if chosen and self.numbered and self.choice.random() < 0.3:
             numbers = [one.attrs.get("_Netcdf4Dimid", 0) for one in chosen]
             made.attrs["_Netcdf4Coordinates"] = np.array(numbers, "i4")
@@ -98,7 +98,7 @@ class Making:
                 made.dims[axis].attach_scale(self.choice.choice(self.scales))
 
     def alias(self) -> None:
-        """A second name for a dataset, or (rarely) for a group, which may stand in itself."""
+        """A second name for a dataset, or (rarely) for a group, which may then contain itself."""
         found = [one for group in self.groups for one in group.values() if isinstance(one, h5py.Dataset)]
         if self.sane:  # netCDF measures an unlimited dimension only from where it was last named
             found = [one for one in found if not (self.numbered and one.is_scale and one.maxshape[0] is None)]
@@ -120,7 +120,7 @@ def in_sight(scale: h5py.Dataset, group: h5py.Group) -> bool:
 
 
 def make_file(path: Path, seed: int, *, sane: bool) -> None:
-    """Write a file that depends on `seed` only; a sane one is such that netCDF can open it."""
+    """Write a file that depends only on `seed`. netCDF can open a sane file."""
     choice = random.Random(seed)
     libver = choice.choice(["earliest", "latest"])
     with h5py.File(path, "w", track_order=choice.random() < 0.5, libver=libver) as file:

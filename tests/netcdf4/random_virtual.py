@@ -1,4 +1,4 @@
-"""Virtual datasets at random: sources of one kind, stacked, joined or picked from, some of them missing."""
+"""Random virtual datasets: similar sources that are stacked, concatenated or partly selected; some are missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Draft:
         return int(self.random.integers(low, high))
 
     def source(self, name: str, shape: tuple[int, ...]) -> None:
-        """Write a source, all of it, a part of it, or nothing; or leave it out."""
+        """Write a source completely, partly, without values, or not at all."""
         if self.chance(0.06):
             return
         options = dict(self.options)
@@ -78,7 +78,7 @@ def _draft(folder: Path, random: np.random.Generator) -> tuple[Draft, int | None
 
 
 def _joined(draft: Draft, *, is_odd: bool) -> tuple[tuple[int, ...], list[Any]]:
-    """One source behind the other along the first axis, here and there with a gap."""
+    """Concatenate sources along the first axis, with some gaps."""
     tail = tuple(draft.number(1, 4) * (n if draft.chance(0.7) else 1) for n in draft.chunk[1:])
     mappings, end = [], 0
     for number in range(draft.number(1, 5)):
@@ -90,7 +90,7 @@ def _joined(draft: Draft, *, is_odd: bool) -> tuple[tuple[int, ...], list[Any]]:
 
 
 def _stacked(draft: Draft, *, is_odd: bool) -> tuple[tuple[int, ...], list[Any]]:
-    """Sources of one shape along a new axis, which may stand anywhere."""
+    """Stack sources of equal shape along a new axis at any position."""
     shape = tuple(n * draft.number(1, 4) + draft.number(0, 2) for n in draft.chunk)
     at, count = draft.number(0, len(shape) + 1), draft.number(1, 5)
     whole = [slice(0, n) for n in shape]
@@ -103,7 +103,7 @@ def _stacked(draft: Draft, *, is_odd: bool) -> tuple[tuple[int, ...], list[Any]]
 
 
 def _picked(draft: Draft, *, is_odd: bool) -> tuple[tuple[int, ...], list[Any]]:
-    """Boxes of sources anywhere, over one another too; odd ones with every second or third element."""
+    """Place boxes of sources anywhere, possibly overlapping. Irregular ones take every second or third element."""
     shape = tuple(draft.number(2, 13) for _ in draft.chunk)
     mappings = []
     for number in range(draft.number(1, 5)):

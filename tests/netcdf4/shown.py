@@ -1,4 +1,4 @@
-"""What readers get of datasets whose values are in other files, next to what h5py gives."""
+"""What readers see of datasets with values in other files, compared with h5py."""
 
 from __future__ import annotations
 

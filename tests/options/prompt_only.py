@@ -1,4 +1,4 @@
-"""The effects of the options that only the prompt has: what is printed, and where lists of files come from."""
+"""The effects of the options that only the command line has: output, and lists of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effects of the options that say how to read: each function shows one, for any command."""
+"""The effects of the reading options. Each function shows one effect, for any command."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _is_done(command: str, ran: Ran) -> bool:
 
 
 def anon(bench: Bench, command: str) -> None:
-    """No request to S3 is signed, though there are credentials."""
+    """No request to S3 is signed, although there are credentials."""
     assert _signatures(bench, command, anon=True) == {False}
 
 
@@ -48,7 +48,7 @@ def _signatures(bench: Bench, command: str, **options: Any) -> set[bool]:
 
 
 def network(bench: Bench, command: str) -> None:
-    """A server that does not answer is given up after the timeout and the attempts that are stated."""
+    """A server that does not answer is given up after the stated timeout and attempts."""
     with serve(bench, faults=Faults(hang=ENDLESS)) as served:
         chosen = {"timeout_seconds": 0.2, "attempts": 1}
         ran = bench.run(command, served.place(command), network=chosen)
@@ -73,14 +73,14 @@ def limits(bench: Bench, command: str) -> None:
 
 
 def allow_links(bench: Bench, command: str) -> None:
-    """A file in another directory is read only where that is allowed."""
+    """A file in another directory is read only if allowed."""
     path = make_linked(bench.folder)
     assert "far" not in arrays_in(bench.write(command, path))
     assert "far" in arrays_in(bench.write(command, path, allow=[str(bench.folder)]))
 
 
 def allow_links_in_check(bench: Bench, command: str) -> None:
-    """A file in another directory is checked only where that is allowed."""
+    """A file in another directory is checked only if allowed."""
     path = make_linked(bench.folder)
     assert "/far" not in checked(bench, path)
     assert "/far" in checked(bench, path, allow=[str(bench.folder)])
@@ -93,7 +93,7 @@ def checked(bench: Bench, *places: object, **options: object) -> set[str]:
 
 
 def allow_local_files(bench: Bench, command: str) -> None:
-    """References on a server lead to a file on this machine only where that is allowed."""
+    """References on a server lead to a local file only if allowed."""
     path = make_file(bench.folder / "file.h5")
     refs = bench.folder / "refs.json"
     h5zarr.translate(path, refs, inline_bytes=0)

@@ -1,4 +1,4 @@
-"""The effects of the options that say what to write, and what to choose of a file: each function shows one."""
+"""The effects of the writing and selection options. Each function shows one effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys by which arrays are read, and what numpy makes of them."""
+"""Selections of arrays, and what numpy returns for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 def random_key(shape: tuple[int, ...], random: np.random.Generator) -> tuple[Any, ...]:
-    """Return an entry for each axis: a number, a slice of any step, numbers in any order, or everything."""
+    """Return a selection for each axis: a number, a slice of any step, numbers in any order, or everything."""
     return tuple(_random_entry(length, random) for length in shape)
 
 
@@ -28,7 +28,7 @@ def _random_entry(length: int, random: np.random.Generator) -> Any:
 
 
 def take(values: npt.NDArray[Any], key: tuple[Any, ...]) -> npt.NDArray[Any]:
-    """Return what `key` selects of `values`, each axis by itself."""
+    """Return the values that `key` selects, with each axis selected independently."""
     for axis, one in reversed(list(enumerate(key))):
         values = values[(slice(None),) * axis + (one,)]
     return np.asarray(values)

@@ -1,7 +1,7 @@
 """Translates files, or damaged copies of them, and reports anything but a translation or an H5ZarrError.
 
-A translation must be one that can be written, and none of its references may reach beyond the file. Runs as a process
-of its own, with a bound on memory. Reads a task as JSON from standard input, as the worker of the scanner's tests does.
+It must be possible to write the translation, and its references must lie inside the file. Runs in its own process, with
+a memory limit. Reads a task as JSON from standard input, like the worker of the scanner's tests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.hdf5.hostile_worker import damaged
 
 
 class Sink:
-    """Takes bytes, and keeps none."""
+    """Accepts bytes, and discards them."""
 
     def write(self, data: bytes, /) -> None:
         pass
@@ -43,7 +43,7 @@ def translate_fully(path: str, number: int) -> str | None:
 
 
 def find_outside(done: Translation) -> str | None:
-    """Return the first array that refers to bytes which are in none of the files."""
+    """Return the first array that refers to bytes outside the files."""
     sizes = np.array([os.path.getsize(url) for url in done.hierarchy.urls], np.int64)
     for path, array in done.arrays().items():
         manifest = array.manifest
@@ -57,7 +57,7 @@ def find_outside(done: Translation) -> str | None:
 
 
 def limit_memory(files: list[str], megabytes: int) -> None:
-    """Bound what may be allocated from now on. What the packages behind filters map, once, does not count."""
+    """Limit further allocations. Memory that the packages of filters map once does not count."""
     for number, name in enumerate(files):
         translate_fully(name, number)
     mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
@@ -68,7 +68,7 @@ def limit_memory(files: list[str], megabytes: int) -> None:
 def main() -> None:
     task: dict[str, Any] = json.load(sys.stdin)
     warnings.simplefilter("error")
-    if not task["checksums"]:  # what lies behind the checksums must hold, too: a hostile writer makes them right
+    if not task["checksums"]:  # a hostile writer corrects checksums, so test the code behind them, too
         h5zarr.hdf5.checksum.check_checksum.__code__ = (lambda block, what, at: None).__code__
         h5zarr.hdf5.checksum.check_checksums.__code__ = (lambda blocks, signature, what, addresses: None).__code__
     limit_memory(task["first"], task["megabytes"])

@@ -1,7 +1,7 @@
-"""Datasets that hypothesis makes up, of every type, layout, filter and fill value, and files of them.
+"""Random datasets of every type, layout, filter and fill value, made by hypothesis, and files with them.
 
-Elements are written as they are to stand in the file, without conversion: so padding bits, NaN payloads and what is
-behind the end of a text are random, too.
+Elements are written without conversion, so padding bits, NaN payloads and bytes after the end of a text are random,
+too.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _of(dtype: Any) -> Any:
 
 
 def types() -> dict[str, Any]:
-    """Return every type by a name. They are made when they are needed: identifiers belong to a process."""
+    """Return every type by name. They are made on demand, because HDF5 identifiers belong to a process."""
     numbers = {
         code: _of(code) for kind in "iu" for code in ("i1", "<i2", ">i4", "<i8", ">i8", "|u1", "<u2", ">u4", "<u8")
     }
@@ -120,7 +120,7 @@ class Described:
     new_shape: tuple[int, ...] | None = None
 
 
-# Behind others these write past their buffers: libhdf5 hands them what is no chunk of elements any more.
+# After other filters, these write past their buffers, because their input is no longer a chunk of elements.
 FIRST = ("scaleoffset", "nbit", "szip") if HAS_SZIP else ("scaleoffset", "nbit")
 BEHIND = ("shuffle", "deflate", "fletcher32", "lzf")
 FILL_TIMES = {"ifset": h5d.FILL_TIME_IFSET, "alloc": h5d.FILL_TIME_ALLOC, "never": h5d.FILL_TIME_NEVER}
@@ -160,7 +160,7 @@ def _chunked(draw: st.DrawFn, shape: tuple[int, ...], common: dict[str, Any]) ->
         draw(st.lists(st.sampled_from(BEHIND), max_size=3, unique=True))
     )
     if "nbit" in filters:
-        # libhdf5 takes the checksum behind n-bit for a part of the values, and reads others than it wrote.
+        # libhdf5 treats the checksum after n-bit as part of the values, and reads back wrong values.
         filters = tuple(one for one in filters if one != "fletcher32")
     edges_unfiltered = draw(st.integers(0, 4)) == 0
     new_shape = None
@@ -198,11 +198,11 @@ def _write(file: h5py.File, name: str, one: Described, kind: Any) -> None:
     try:
         created = h5d.create(file.id, name.encode(), kind, space, _properties(one, kind, chance))
     except (OSError, RuntimeError, ValueError):
-        return  # a filter that does not go with the type, or too much for a compact layout
+        return  # a filter that does not support the type, or too many bytes for a compact layout
     try:
         _fill_in(h5py.Dataset(created), one, kind, chance)
     except (OSError, RuntimeError):
-        del file[name]  # filters in an order that the library cannot read back, which it does when it writes a part
+        del file[name]  # filters in an order that the library cannot read back, which it must do to write a part
 
 
 def _fill_in(dataset: h5py.Dataset, one: Described, kind: Any, chance: random.Random) -> None:
@@ -265,7 +265,7 @@ def _write_chunks(dataset: h5py.Dataset, one: Described, kind: Any, chance: rand
 def _skip_filters(
     dataset: h5py.Dataset, one: Described, kind: Any, origin: tuple[int, ...], mask: int, chance: random.Random
 ) -> None:
-    """Write a chunk anew for which some filters are skipped, if those that are not are easily applied."""
+    """Write a chunk again with some filters skipped, if the other filters are easy to apply."""
     mask &= (1 << len(one.filters)) - 1
     applied = [name for bit, name in enumerate(one.filters) if not mask >> bit & 1]
     if not mask or one.type_name == TEXT_OF_ANY_LENGTH or not set(applied) <= _APPLY.keys():
@@ -296,7 +296,7 @@ def _put(
     shape: tuple[int, ...],
     chance: random.Random,
 ) -> None:
-    """Write some elements as they are."""
+    """Write some elements without conversion."""
     count = int(np.prod(shape, dtype=int))
     if count == 0:
         return
@@ -318,7 +318,7 @@ def _put(
 
 
 def _element(one: Described, kind: Any, chance: random.Random, is_fill: bool = False) -> bytes:
-    """Return one element: random bytes, or small numbers so that there is something to pack."""
+    """Return one element: random bytes, or a small number, which packs well."""
     nbytes = kind.get_size()
     if one.type_name == "?":
         return bytes([chance.randrange(2)])

@@ -1,4 +1,4 @@
-"""References as readers open them: through fsspec's reference file system, with zarr."""
+"""Open references as readers do: with zarr, through fsspec's reference file system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.containers.hierarchies import open_store
 
 
 def written(translation: Translation) -> bytes:
-    """Return the references as they would stand in a file."""
+    """Return the references as they would be written to a file."""
     out = io.BytesIO()
     write_json(translation.fitted, translation.provenance, out)
     return out.getvalue()

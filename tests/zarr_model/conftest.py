@@ -13,7 +13,7 @@ def raw_file(tmp_path: Path) -> RawFile:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Ignore what readers warn about in the tests of this folder: names that are not in the specification yet."""
+    """Ignore warnings of readers about names that are not yet in the specification."""
     for item in items:
         if "tests/zarr_model/" in item.nodeid:
             item.add_marker(pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3"))

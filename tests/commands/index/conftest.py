@@ -33,5 +33,5 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture
 def threads_for_command(threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command is run in this process, and has threads for its workers."""
+    """Run the command in this process, with threads as its workers."""
     monkeypatch.setattr("h5zarr.commands.index.index.LocalWorkers", lambda count: ExecutorWorkers(threads, count))

@@ -1,4 +1,4 @@
-"""Jobs for tests: as a function, as a process that can be killed, and what they have left behind."""
+"""Run index jobs in tests, as a function or as a process that can be killed, and check what they leave behind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GOOD = ("ocean.nc", "links_compact.h5", "netcdf4_coordinates.nc")
 
 
 def fill(directory: Path, count: int) -> list[Path]:
-    """Write so many files that can be translated, some of them further below."""
+    """Write `count` files that can be translated, some of them in subdirectories."""
     paths = [directory / f"{number % 3}" / f"file{number:04d}.nc" for number in range(count)]
     for number, path in enumerate(paths):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def fill(directory: Path, count: int) -> list[Path]:
 
 
 def rows_of(out: str | Path, options: Mapping[str, Any] | None = None) -> dict[str, Row]:
-    """Return the rows of a catalog, by source; fail where a source has two."""
+    """Return the rows of a catalog by source. Fail if a source has two rows."""
     rows = list(Catalog(Place(out, options)).rows())
     found = {row.source: row for row in rows}
     assert len(found) == len(rows)
@@ -40,19 +40,19 @@ def rows_of(out: str | Path, options: Mapping[str, Any] | None = None) -> dict[s
 
 
 def environment() -> dict[str, str]:
-    """Return the environment in which this very package is imported by another process, and nothing else is told."""
+    """Return an environment in which another process imports this copy of the package."""
     return {**os.environ, "PYTHONPATH": str(PROJECT)}
 
 
 def start(*arguments: object, **choices: Any) -> subprocess.Popen[bytes]:
-    """Start the command, in a group of processes of its own."""
+    """Start the command in its own process group."""
     given: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "start_new_session": True, **choices}
     command = [sys.executable, "-m", "h5zarr", "index", *map(str, arguments)]
     return subprocess.Popen(command, env=environment(), cwd=PROJECT, **given)
 
 
 def finish(process: subprocess.Popen[bytes], seconds: float = 180) -> tuple[int, str]:
-    """Return the exit code of a command and what it said, when it has ended; it is not let go on after that."""
+    """Wait for a command to end, and return its exit code and output. Kill it if it takes too long."""
     try:
         said = process.communicate(timeout=seconds)[1].decode()
     finally:
@@ -63,7 +63,7 @@ def finish(process: subprocess.Popen[bytes], seconds: float = 180) -> tuple[int,
 
 @contextmanager
 def started(*arguments: object, **choices: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """Give the command as it runs, and see that it does not outlive the test."""
+    """Yield the running command, and make sure that it ends with the test."""
     process = start(*arguments, **choices)
     try:
         yield process
@@ -73,7 +73,7 @@ def started(*arguments: object, **choices: Any) -> Iterator[subprocess.Popen[byt
 
 
 def children(number: int) -> set[int]:
-    """Return the processes that a process has started, and those that they have."""
+    """Return all descendants of a process."""
     found: set[int] = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and parent_of(int(entry.name)) == number:
@@ -82,7 +82,7 @@ def children(number: int) -> set[int]:
 
 
 def parent_of(number: int) -> int | None:
-    """Return the parent of a process; None where there is no such process, or only its remains."""
+    """Return the parent of a process; None if the process does not exist or is a zombie."""
     try:
         fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -91,7 +91,7 @@ def parent_of(number: int) -> int | None:
 
 
 def eventually(is_so: Callable[[], bool], seconds: float = 10) -> bool:
-    """Return whether something comes to be so, in time."""
+    """Return whether a condition becomes true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if is_so():
@@ -106,12 +106,12 @@ def files_below(out: Path) -> set[str]:
 
 
 def served(count: int) -> dict[str, bytes]:
-    """Return so many files for a server, by their paths there."""
+    """Return `count` files for a server, by path."""
     return {f"/d/{number:03d}.nc": (SAMPLES / GOOD[number % len(GOOD)]).read_bytes() for number in range(count)}
 
 
 def check_index(out: Path, sources: Iterable[str | Path], tmp_path: Path) -> None:
-    """Fail unless there is one right row for each source, the output that `translate` writes, and nothing else."""
+    """Fail unless each source has one correct row and the output that `translate` writes, and there is nothing else."""
     rows = rows_of(out)
     assert set(rows) == {str(source) for source in sources}
     for source, row in rows.items():

@@ -1,4 +1,4 @@
-"""Files made by hand: what the parser would say of them, without bytes."""
+"""Scanned files made by hand, without any bytes."""
 
 from __future__ import annotations
 

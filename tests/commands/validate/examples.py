@@ -12,7 +12,7 @@ from tests.commands.validate.made import Change, Made, inline
 
 @dataclass(frozen=True)
 class Example:
-    """How valid references are changed so that a rule still passes, and so that it fails."""
+    """Changes to valid references: one after which a rule still passes, and one after which it fails."""
 
     good: Change
     bad: Change
@@ -21,7 +21,7 @@ class Example:
 
 
 def of_array(name: str = "v", **members: Any) -> Change:
-    """Change members of an array's metadata; `...` takes one out."""
+    """Change members of an array's metadata; `...` removes one."""
 
     def change(made: Made) -> None:
         told = made.array(name)
@@ -65,7 +65,7 @@ def both(*changes: Change) -> Change:
 
 
 def nothing(made: Made) -> None:
-    """Leave the references as they are."""
+    """Leave the references unchanged."""
 
 
 def typed(data_type: Any, fill: Any, serializer: Any = None, **attributes: Any) -> Change:
@@ -81,7 +81,7 @@ def typed(data_type: Any, fill: Any, serializer: Any = None, **attributes: Any) 
 
 
 def consolidated_v3(change_told: Any) -> Change:
-    """Change what consolidated metadata say, and not the nodes."""
+    """Change the consolidated metadata, but not the nodes."""
 
     def change(made: Made) -> None:
         inside = {key.removesuffix("/zarr.json"): dict(told) for key, told in made.nodes.items() if "/" in key}

@@ -1,4 +1,4 @@
-"""References made for tests: valid ones of each kind, to be changed in one place."""
+"""Valid references of each kind, for tests to change in one place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Change = Callable[["Made"], object]
 
 @dataclass
 class Made:
-    """A reference file in the making: metadata by key, other entries, and what stands around them."""
+    """A reference file under construction: metadata by key, other entries, and the enclosing document."""
 
     form: str
     nodes: dict[str, Json]
@@ -43,7 +43,7 @@ class Made:
         return found
 
     def decode(self) -> RawReferences:
-        """Return it as it is read."""
+        """Return the references as a reader sees them."""
         nodes = copy.deepcopy(self.nodes)
         if self.consolidated is not False:
             self._consolidate(nodes)

@@ -1,4 +1,4 @@
-"""What worker processes do in tests, and a command that has them do it. `H5ZARR_NOTES` names a directory for notes."""
+"""Tasks of worker processes in tests, and a command that runs them. `H5ZARR_NOTES` is a directory for notes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from h5zarr.commands.verify.spreading import Done, compare_runs
 
 
 def noting(runs: tuple[Run, ...]) -> list[Done]:
-    """Compare, note by whom, and take long enough for others to take part."""
+    """Compare, record which process did it, and take long enough for others to take part."""
     note()
     time.sleep(0.1)
     return compare_runs(runs)
 
 
 def deadly(runs: tuple[Run, ...]) -> list[Done]:
-    """Compare, and die of the third part of an array."""
+    """Compare, and die at the third part of an array."""
     for run in runs:
         if run.path == "/deadly" and run.first <= 2 < run.last:
             time.sleep(0.2)  # the others have begun, too
@@ -30,14 +30,14 @@ def deadly(runs: tuple[Run, ...]) -> list[Done]:
 
 
 def endless(runs: tuple[Run, ...]) -> list[Done]:
-    """Note that it has begun, and do not end."""
+    """Record the start, and never end."""
     note()
     time.sleep(60)
     return compare_runs(runs)
 
 
 def note() -> None:
-    """Leave the number of this process behind."""
+    """Record the number of this process."""
     (Path(os.environ["H5ZARR_NOTES"]) / str(os.getpid())).touch()
 
 

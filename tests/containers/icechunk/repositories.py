@@ -1,4 +1,4 @@
-"""Repositories as readers open them: allowed to read all files that are referred to."""
+"""Open repositories as readers do, with permission to read all referenced files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def open_repository(storage: Any, credentials: Any = None) -> Any:
 
 
 def access_to(prefix: str) -> Any:
-    """Return what Icechunk calls the access to files and web servers; version 1 has no name for it."""
+    """Return the Icechunk credentials for local files and web servers; version 1 does not have them."""
     from icechunk import credentials
 
     name = "LocalFileSystemAccess" if prefix.startswith("file://") else "HttpAccess"
@@ -40,13 +40,13 @@ def local_storage(directory: Path) -> Any:
 
 
 def open_snapshot(directory: Path, snapshot: str | None = None, branch: str = "main") -> zarr.Group:
-    """Return the root group of a snapshot, or of what a branch holds."""
+    """Return the root group of a snapshot or branch."""
     which = {"branch": branch} if snapshot is None else {"snapshot_id": snapshot}
     return zarr.open_group(open_repository(directory).readonly_session(**which).store, mode="r")
 
 
 def messages(storage: Any, branch: str = "main") -> list[str]:
-    """Return what is said of the snapshots of a branch, the newest first, without the one that every branch has."""
+    """Return the commit messages of a branch, newest first, without the initial one."""
     return [one.message for one in open_repository(storage).ancestry(branch=branch)][:-1]
 
 

@@ -1,4 +1,4 @@
-"""References in Parquet as other programs open them: through fsspec's lazy reader."""
+"""Open Parquet references as other programs do, through fsspec's lazy reader."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zarr.storage import FsspecStore
 
 
 class Files(dict[str, bytes]):
-    """Files that were written, by name, in the order of their writing."""
+    """Written files by name, in the order of writing."""
 
     shown = "refs.parquet"
 
@@ -34,7 +34,7 @@ class Files(dict[str, bytes]):
 
 @contextmanager
 def lenient() -> Iterator[None]:
-    """Let pass what others warn of: pandas of fastparquet, zarr of metadata of both versions."""
+    """Ignore warnings of other packages: of pandas about fastparquet, of zarr about metadata of both versions."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The 'fastparquet' engine is deprecated")
         warnings.filterwarnings("ignore", message="Both zarr.json")
@@ -60,7 +60,7 @@ def lazy_group(directory: Path) -> zarr.Group:
 
 
 def same_values(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    """Return whether arrays are the same to the last bit, or have the same texts."""
+    """Return whether arrays are bitwise equal, or have equal texts."""
     one, other = np.asarray(one), np.asarray(other)
     if (one.dtype, one.shape) != (other.dtype, other.shape):
         return False

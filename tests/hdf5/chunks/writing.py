@@ -1,4 +1,4 @@
-"""Chunked datasets that h5py writes, and the check that a scan of them says what h5py says."""
+"""Write chunked datasets with h5py, and check that a scan agrees with h5py."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Index = tuple[int, ...]
 
 
 def early() -> h5py.h5p.PropDCID:
-    """Return creation properties that have every chunk allocated from the beginning."""
+    """Return creation properties that allocate every chunk at once."""
     plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     plist.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
     return plist
@@ -61,7 +61,7 @@ def write(
 
 
 def check(path: Path, *, chunks: int, kind: IndexKind | None = None) -> Agreement:
-    """Return the comparison with h5py, having asserted that nothing differs and that `chunks` chunks were looked at."""
+    """Compare with h5py. Assert that nothing differs and that `chunks` chunks were compared, and return the result."""
     found = compare(path)
     assert not found.differences
     assert not found.problems
