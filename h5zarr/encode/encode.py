@@ -25,13 +25,17 @@ from h5zarr.zarr_model.hierarchy import (
     GroupRecord,
     Hierarchy,
     Json,
-    KeptFillValue,
+    KeptValue,
     VariableRecord,
 )
 from h5zarr.zarr_model.missing import FILL_VALUE, NotAFillValue, encode_missing
+from h5zarr.zarr_model.withheld import why_withheld
 
 FILL_VALUE_KIND = "fill value"
 """The kind of warning about a `_FillValue` that is only in the record of the group, not among the attributes."""
+
+WITHHELD_KIND = "attribute"
+"""The kind of warning about other attributes that are only in the record."""
 
 Encoded: TypeAlias = dict[str, ArrayNode | H5ZarrError]
 
@@ -105,7 +109,8 @@ class Encoding:
         """Return a variable's attributes as JSON, `_FillValue` in xarray's form, and record what JSON loses."""
         attributes: dict[str, Json] = {}
         types: dict[str, AttributeType] = {}
-        kept: KeptFillValue | None = None
+        kept: KeptValue | None = None
+        withheld: dict[str, KeptValue] = {}
         for name, value in variable.attributes.items():
             if name == FILL_VALUE:
                 try:
@@ -115,13 +120,22 @@ class Encoding:
                 except NotAFillValue as error:
                     self._warn_dropped(path, value, variable, error)
                     kept = _keep(value)
-            else:
-                attributes[name] = encode_attribute(value)
-                if (found := attribute_type(value)) is not None:
+                if kept is not None and kept.type is None and (found := attribute_type(value)) is not None:
                     types[name] = found
-        if types or kept is not None or variable.stored is not None:
+            else:
+                encoded = encode_attribute(value)
+                if why := why_withheld(name, encoded, variable.attributes):
+                    self._warn_withheld(path, name, encoded, why)
+                    withheld[name] = _keep(value)
+                else:
+                    attributes[name] = encoded
+                has_type = name in withheld and withheld[name].type is not None
+                if (found := attribute_type(value)) is not None and not has_type:
+                    types[name] = found
+        if types or withheld or kept is not None or variable.stored is not None:
             parent, _, own_name = path.rpartition("/")
-            record = VariableRecord(types=types, fill_value=kept, form=variable.stored or USUAL_FORM)
+            form = variable.stored or USUAL_FORM
+            record = VariableRecord(types=types, fill_value=kept, withheld=withheld, form=form)
             self._records.setdefault(parent or "/", {})[own_name] = record
         return attributes
 
@@ -132,10 +146,15 @@ class Encoding:
             Problem(path, FILL_VALUE_KIND, message, "Mask these values yourself, if the data need it.")
         )
 
+    def _warn_withheld(self, path: str, name: str, shown: Json, why: str) -> None:
+        message = f"{name} {shown!r} is left out: {why}, and xarray would open no variable of the group"
+        remedy = 'Open the references with engine="h5zarr" to see it.'
+        self._warnings.append(Problem(path, WITHHELD_KIND, message, remedy))
 
-def _keep(value: AttributeValue) -> KeptFillValue:
-    """Return the `_FillValue` that the record keeps, because the attributes cannot hold it as it is."""
-    return KeptFillValue(value=encode_attribute(value), type=number_type(value))
+
+def _keep(value: AttributeValue) -> KeptValue:
+    """Return an attribute that the record keeps, because the attributes in Zarr cannot hold it as it is."""
+    return KeptValue(value=encode_attribute(value), type=number_type(value))
 
 
 def is_coordinate(path: str, variable: Variable) -> bool:

@@ -146,8 +146,13 @@ class HierarchyDataStore(AbstractDataStore):
     def _restore_variable(self, array: ArrayNode, record: VariableRecord, presentation: Presentation) -> dict[str, Any]:
         notes = record.form.notes
         hidden = self._hidden() | set(notes.foreign)
-        fill = {} if FILL_VALUE in hidden else restore_fill(array.attributes, record.fill_value, presentation.dtype)
-        return restore_attributes(array.attributes, record.types, hidden | {FILL_VALUE}, dict(notes.padded)) | fill
+        shown = {**array.attributes, **{name: kept.value for name, kept in record.withheld.items()}}
+        types = {**record.types, **{name: kept.type for name, kept in record.withheld.items() if kept.type}}
+        fill: dict[str, Any] = {}
+        if FILL_VALUE not in hidden:
+            members = record.types.get(FILL_VALUE)
+            fill = restore_fill(array.attributes, record.fill_value, presentation.dtype, members)
+        return restore_attributes(shown, types, hidden | {FILL_VALUE}, dict(notes.padded)) | fill
 
 
 def _check_sizes(path: str, variable: Variable, sizes: dict[str, int]) -> None:

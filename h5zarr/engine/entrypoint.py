@@ -12,7 +12,7 @@ from xarray.backends.common import BackendEntrypoint
 
 from h5zarr.containers.container import Content, Output
 from h5zarr.containers.registry import container_of
-from h5zarr.encode.encode import FILL_VALUE_KIND
+from h5zarr.encode.encode import FILL_VALUE_KIND, WITHHELD_KIND
 from h5zarr.engine.datastore import HierarchyDataStore
 from h5zarr.engine.decoding import decode_dataset
 from h5zarr.engine.values import open_values
@@ -164,7 +164,7 @@ def _open(place: Any, **chosen: Any) -> Opened:
     verify, at = chosen.pop("verify"), chosen.pop("at")
     opened = open_hierarchy(place, Access.from_options(**chosen), verify=verify, at=at)
     # Warn at the line that calls xarray. The engine restores fill values from the record, so they need no warning.
-    opened.warn(stacklevel=4, but=(FILL_VALUE_KIND,))
+    opened.warn(stacklevel=4, but=(FILL_VALUE_KIND, WITHHELD_KIND))
     return opened
 
 

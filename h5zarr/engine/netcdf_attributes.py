@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from h5zarr.errors import SURPRISES, MalformedFile
 from h5zarr.netcdf_names import HIDDEN
-from h5zarr.zarr_model.hierarchy import AttributeType, Json, KeptFillValue
+from h5zarr.zarr_model.hierarchy import AttributeType, Json, KeptValue
 from h5zarr.zarr_model.missing import FILL_VALUE, decode_missing_number
 
 
@@ -35,14 +35,19 @@ def restore_attributes(
     return restored
 
 
-def restore_fill(attributes: Mapping[str, Json], kept: KeptFillValue | None, dtype: np.dtype[Any]) -> dict[str, Any]:
+def restore_fill(
+    attributes: Mapping[str, Json],
+    kept: KeptValue | None,
+    dtype: np.dtype[Any],
+    members: AttributeType | None = None,
+) -> dict[str, Any]:
     """Return `_FillValue` for a variable whose elements are shown as `dtype`; an empty dict if it has none.
 
     `kept`, from the record, takes precedence: it has a type or a value that the attributes cannot hold.
     """
     if kept is not None:
-        if kept.type is not None:
-            return {FILL_VALUE: _restore(kept.value, kept.type)}
+        if kept.type is not None or members is not None:  # the members of a record
+            return {FILL_VALUE: _restore(kept.value, kept.type or members)}
         return {FILL_VALUE: np.bytes_(kept.value.encode()) if dtype.kind == "S" else kept.value}
     if FILL_VALUE not in attributes:
         return {}

@@ -82,8 +82,8 @@ AttributeType: TypeAlias = str | tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeptFillValue:
-    """A `_FillValue` that the attributes cannot hold as it is. `type` is None for anything but numbers."""
+class KeptValue:
+    """An attribute of the file that the attributes in Zarr cannot hold. `type` is None for anything but numbers."""
 
     value: Json
     type: str | None
@@ -97,10 +97,12 @@ class VariableRecord:
     """What Zarr cannot express about a variable.
 
     `types` has the types of attributes whose JSON form does not show them; `form` says how the file stores the values.
+    `fill_value` is a `_FillValue` that Zarr attributes cannot hold, `withheld` other attributes that are not in Zarr.
     """
 
     types: Mapping[str, AttributeType] = field(default_factory=dict)
-    fill_value: KeptFillValue | None = None
+    fill_value: KeptValue | None = None
+    withheld: Mapping[str, KeptValue] = field(default_factory=dict)
     form: StoredForm = USUAL_FORM
 
 

@@ -11,6 +11,7 @@
 | `variables`     | by name, variables that differ from the usual: contiguous, of the type of the Zarr array        |
 | – `types`, `foreign`, `padded` | as for the group                                                                 |
 | – `fill_value`  | {"value": …, "type": …}: a `_FillValue` that the attributes cannot hold; numbers have a type |
+| – `withheld`    | by name, attributes that are not written to Zarr, like `fill_value`                            |
 | – `chunks`      | the shape of a chunk in the file                                                                |
 | – `filters`     | the filters in the order of writing: [number, [client data]]                                    |
 | – `number`      | the numpy type of the elements, if the array has another                                        |
@@ -39,7 +40,7 @@ from typing import Any, TypeVar
 
 from h5zarr.errors import Problem
 from h5zarr.tree import AttributeNotes, StoredEnumeration, StoredForm
-from h5zarr.zarr_model.hierarchy import AttributeType, GroupNode, GroupRecord, Json, KeptFillValue, VariableRecord
+from h5zarr.zarr_model.hierarchy import AttributeType, GroupNode, GroupRecord, Json, KeptValue, VariableRecord
 from h5zarr.zarr_model.nz.declaration import is_declared
 
 RECORD = "_nc_record"
@@ -104,7 +105,9 @@ def encode_record(record: GroupRecord) -> dict[str, Json]:
 def _encode_variable(variable: VariableRecord) -> dict[str, Json]:
     document = _encode_types(variable.types)
     if (kept := variable.fill_value) is not None:
-        document["fill_value"] = {"value": _spell_out(kept.value), **({} if kept.type is None else {"type": kept.type})}
+        document["fill_value"] = _encode_kept(kept)
+    if variable.withheld:
+        document["withheld"] = {name: _encode_kept(one) for name, one in variable.withheld.items()}
     form = variable.form
     if form.chunk_shape is not None:
         document["chunks"] = list(form.chunk_shape)
@@ -119,6 +122,10 @@ def _encode_variable(variable: VariableRecord) -> dict[str, Json]:
     if form.padding:
         document["padding"] = form.padding
     return document | _encode_notes(form.notes)
+
+
+def _encode_kept(kept: KeptValue) -> dict[str, Json]:
+    return {"value": _spell_out(kept.value), **({} if kept.type is None else {"type": kept.type})}
 
 
 def _encode_types(types: Mapping[str, AttributeType]) -> dict[str, Json]:
@@ -202,6 +209,7 @@ def _decode_variable(document: Json) -> VariableRecord:
     return VariableRecord(
         types=_decode_types(document),
         fill_value=None if kept is None else _decode_kept(kept),
+        withheld=_decode_mapping(document.get("withheld", {}), _decode_kept),
         form=_decode_form(document),
     )
 
@@ -227,11 +235,11 @@ def _decode_enumeration(document: Json) -> StoredEnumeration:
     return StoredEnumeration(name=_decode_text(document["name"]), members=tuple(members.items()))
 
 
-def _decode_kept(document: Json) -> KeptFillValue:
+def _decode_kept(document: Json) -> KeptValue:
     kind = document.get("type")
     if kind is None:
-        return KeptFillValue(value=document["value"], type=None)
-    return KeptFillValue(value=_decode_numbers(document["value"]), type=_decode_type_name(kind))
+        return KeptValue(value=document["value"], type=None)
+    return KeptValue(value=_decode_numbers(document["value"]), type=_decode_type_name(kind))
 
 
 def _decode_numbers(value: Json) -> Json:

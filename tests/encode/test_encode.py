@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from h5zarr.encode.encode import is_coordinate
 from h5zarr.tree import TreeGroup
-from h5zarr.zarr_model.hierarchy import GroupNode, GroupRecord, KeptFillValue, VariableRecord
+from h5zarr.zarr_model.hierarchy import GroupNode, GroupRecord, KeptValue, VariableRecord
 from tests.encode.trees import encode, held, scalar, stored
 
 
@@ -61,9 +62,52 @@ def test_a_fill_value_that_cannot_mask_is_left_out_with_a_warning_and_recorded()
     assert (warning.path, warning.kind) == ("/v", "fill value")
     assert "-9999" in warning.message
     assert "uint8" in warning.message
-    kept = VariableRecord(fill_value=KeptFillValue(value=-9999, type="int16"))
+    kept = VariableRecord(fill_value=KeptValue(value=-9999, type="int16"))
     assert record_of(hierarchy.nodes["/"]) == GroupRecord(variables={"v": kept})
     assert hierarchy.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "name", "kept"),
+    [
+        ({"scale_factor": np.array([1, 2], "<f4")}, "scale_factor", KeptValue(value=[1.0, 2.0], type="float32")),
+        ({"add_offset": np.zeros(0)}, "add_offset", KeptValue(value=[], type="float64")),
+        ({"add_offset": np.complex64(1j)}, "add_offset", KeptValue(value=[0.0, 1.0], type="complex64")),
+        ({"units": "days since 2000", "add_offset": "x"}, "add_offset", KeptValue(value="x", type=None)),
+        ({"coordinates": np.array(5)}, "coordinates", KeptValue(value=5, type="int64")),
+        ({"coordinates": ["a", "b"]}, "coordinates", KeptValue(value=["a", "b"], type=None)),
+        ({"units": "days since 2000", "bounds": ["a", "b"]}, "bounds", KeptValue(value=["a", "b"], type=None)),
+        ({"missing_value": {"a": "x"}}, "missing_value", KeptValue(value={"a": "x"}, type=None)),
+    ],
+    ids=lambda one: str(one)[:20],
+)
+def test_attributes_that_would_stop_xarray_are_withheld_with_a_warning_and_recorded(
+    attributes: dict[str, Any], name: str, kept: KeptValue
+) -> None:
+    attributes = {key: np.asarray(one) if isinstance(one, np.generic) else one for key, one in attributes.items()}
+    hierarchy, _ = encode({"/v": scalar("<i2", **attributes)})
+    assert attributes_of(hierarchy.nodes["/v"]).keys() == attributes.keys() - {name}
+    (warning,) = hierarchy.warnings
+    assert (warning.path, warning.kind) == ("/v", "attribute")
+    assert warning.message.startswith(f"{name} {kept.value!r} is left out: it is not ")
+    assert record_of(hierarchy.nodes["/"]) == GroupRecord(variables={"v": VariableRecord(withheld={name: kept})})
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"scale_factor": np.array(0.1), "add_offset": np.array([2.0]), "coordinates": "lat lon"},
+        {"scale_factor": "text", "units": "m"},
+        {"units": "days since forever", "bounds": "edges"},
+        {"units": "m", "bounds": np.array([0, 10]), "geometry": np.array([1, 2])},
+        {"missing_value": np.array([1, 2]), "valid_range": np.array([1, 2])},
+    ],
+    ids=str,
+)
+def test_other_attributes_are_written(attributes: dict[str, Any]) -> None:
+    hierarchy, _ = encode({"/v": scalar("<i2", **attributes)})
+    assert attributes_of(hierarchy.nodes["/v"]).keys() == attributes.keys()
+    assert hierarchy.warnings == ()
 
 
 def test_missing_value_is_a_plain_number() -> None:
@@ -85,5 +129,5 @@ def test_a_coordinate_has_one_axis_of_its_own_name() -> None:
 def test_a_fill_value_of_another_type_is_kept_in_the_record() -> None:
     same, other = scalar("<f4", _FillValue=np.array(1e20, ">f4")), scalar("<f4", _FillValue=np.array(1e20))
     hierarchy, _ = encode({"/same": same, "/other": other})
-    kept = VariableRecord(fill_value=KeptFillValue(value=1e20, type="float64"))
+    kept = VariableRecord(fill_value=KeptValue(value=1e20, type="float64"))
     assert record_of(hierarchy.nodes["/"]) == GroupRecord(variables={"other": kept})

@@ -109,6 +109,9 @@ def test_all_odd_variables_together_cost_only_themselves(form: str, everything: 
             variable = opened[name]
             variable.load()
             assert unused <= variable.attrs.keys(), name
+            for key in unused:
+                np.testing.assert_array_equal(variable.attrs[key], attributes[key])
+                assert np.asarray(variable.attrs[key]).dtype.kind == np.asarray(attributes[key]).dtype.kind, (name, key)
             assert not (attributes.keys() - unused) & variable.attrs.keys(), name
             if unused == attributes.keys() and values.dtype.kind != "S":
                 np.testing.assert_array_equal(variable, values)
@@ -146,6 +149,25 @@ def test_attributes_that_a_variable_gets_from_another_cost_only_itself(tmp_path:
     assert opened.edges.values.tolist() == ["a", "bc", "def"]
     assert opened.time.attrs == {"bounds": "edges"}
     opened.close()
+
+
+@pytest.mark.parametrize("zarr_format", [3, 2])
+def test_what_h5zarr_writes_does_not_stop_the_zarr_engine(zarr_format: int, everything: Path, tmp_path: Path) -> None:
+    refs = tmp_path / "refs.json"
+    h5zarr.translate(everything, refs, zarr_format=zarr_format)
+    options = {"storage_options": {"fo": str(refs)}, "decode_timedelta": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        opened = xr.open_dataset("reference://", engine="zarr", decode_times=False, **options)
+    with opened:
+        np.testing.assert_array_equal(opened.good, [0.5, np.nan, 1.5])
+        assert opened.variables.keys() == {"x", "good", "time", *ODD}
+    cannot_be_decoded = ["no_date", "no_such_day", "no_unit", "months", "no_calendar", "text_with_date"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        opened = xr.open_dataset("reference://", engine="zarr", drop_variables=cannot_be_decoded, **options)
+    with opened:
+        check_good(opened)
 
 
 # --- coordinates, which xarray reads when it opens a dataset

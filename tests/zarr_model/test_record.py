@@ -20,7 +20,7 @@ from h5zarr.commands.validate.validate import validate
 from h5zarr.containers.json.json_reading import decode_references
 from h5zarr.opening import open_hierarchy
 from h5zarr.tree import AttributeNotes, StoredEnumeration, StoredForm, TreeGroup
-from h5zarr.zarr_model.hierarchy import GroupNode, GroupRecord, KeptFillValue, VariableRecord
+from h5zarr.zarr_model.hierarchy import GroupNode, GroupRecord, KeptValue, VariableRecord
 from h5zarr.zarr_model.nz.declaration import DECLARATION
 from h5zarr.zarr_model.record import (
     NZ_RECORD,
@@ -58,14 +58,18 @@ FACTS: list[tuple[Any, Any]] = [
         {"types": {"box": [["n", "int32"], ["size", "complex64"]]}},
     ),
     (
-        VariableRecord(fill_value=KeptFillValue(value=-9999, type="int16")),
+        VariableRecord(fill_value=KeptValue(value=-9999, type="int16")),
         {"fill_value": {"value": -9999, "type": "int16"}},
     ),
     (
-        VariableRecord(fill_value=KeptFillValue(value=[float("inf"), 2.0], type="float32")),
+        VariableRecord(fill_value=KeptValue(value=[float("inf"), 2.0], type="float32")),
         {"fill_value": {"value": ["Infinity", 2.0], "type": "float32"}},
     ),
-    (VariableRecord(fill_value=KeptFillValue(value="NaN", type=None)), {"fill_value": {"value": "NaN"}}),
+    (VariableRecord(fill_value=KeptValue(value="NaN", type=None)), {"fill_value": {"value": "NaN"}}),
+    (
+        VariableRecord(withheld={"scale_factor": KeptValue(value=[float("inf"), 1], type="float32")}),
+        {"withheld": {"scale_factor": {"value": ["Infinity", 1], "type": "float32"}}},
+    ),
 ]
 
 
@@ -99,7 +103,7 @@ def test_a_usual_variable_is_not_mentioned() -> None:
 
 
 def test_nan_in_a_record_is_a_word_that_every_json_parser_reads() -> None:
-    kept = VariableRecord(fill_value=KeptFillValue(value=float("nan"), type="float64"))
+    kept = VariableRecord(fill_value=KeptValue(value=float("nan"), type="float64"))
     told = encode_record(GroupRecord(variables={"v": kept}))
     json.dumps(told, allow_nan=False)
     (read,) = decode_record({"h5zarr": 1, **told}).variables.values()

@@ -68,7 +68,8 @@ def find_facts(hierarchy: Hierarchy) -> FileFacts:
 
 
 def _find_array_facts(path: str, node: ArrayNode, record: VariableRecord | None) -> ArrayFacts:
-    told = {name: _text(node.attributes.get(name)) for name in _CONVENTIONS}
+    withheld = {} if record is None else {name: kept.value for name, kept in record.withheld.items()}
+    told = {name: _text(node.attributes.get(name, withheld.get(name))) for name in _CONVENTIONS}
     told[FILL_VALUE] = _missing_text(node, record)
     return ArrayFacts(
         data_type=node.data_type if isinstance(node.data_type, str) else _type_text(node.data_type),
