@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from h5zarr.cli.common import phrase, tell
 from h5zarr.commands.index.index_report import IndexReport
-from h5zarr.commands.index.index_text import end_lines, failure_lines, given_up_lines
+from h5zarr.commands.index.index_text import end_lines, failure_lines, given_up_lines, unfinished_lines
 from h5zarr.commands.index.planning import Plan
 from h5zarr.commands.index.rows import Row, writable
 from h5zarr.display import readable
@@ -89,8 +89,10 @@ class RunLog:
     def end(self, report: IndexReport) -> None:
         """Report the result of the run."""
         if self._quiet:
-            if self._fail_on == "any" and not self._as_json:
-                tell(given_up_lines(report, phrase))
+            if self._as_json:
+                return
+            tell(given_up_lines(report, phrase) if self._fail_on == "any" else [])
+            tell(unfinished_lines(report) if report.is_failure else [])
         elif self._as_json:
             told = report.to_json()
             for name in ("failures", "given_up_on", "vanished_sources", "slowest", "version", "message", "remedy"):

@@ -39,7 +39,12 @@ def end_lines(report: IndexReport, phrase: Callable[[str], str] = str) -> list[s
     lines.append(" · ".join(_done_parts(report)))
     if report.with_problems_count and report.out:
         lines.append(f"h5zarr status {report.out} shows the problems")
-    return lines if report.ended == "finished" else [*lines, f"not finished: {report.ended}"]
+    return [*lines, *unfinished_lines(report)]
+
+
+def unfinished_lines(report: IndexReport) -> list[str]:
+    """Return why a run ended early; nothing if it did not. The next run continues."""
+    return [] if report.ended == "finished" else [f"not finished: {report.ended}; the next run continues"]
 
 
 def _done_parts(report: IndexReport) -> list[str]:
