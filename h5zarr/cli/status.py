@@ -61,7 +61,8 @@ def status(arguments: argparse.Namespace) -> int:
 
         summary = run(arguments.out, **keywords(arguments, "storage_options", "anon", "network"))
     except H5ZarrError as error:
-        return complain(arguments.out, str(error), error.remedy)
+        place, _, what = str(error).partition(": ")  # the directory, or a file in it
+        return complain(place, what, error.remedy)
     if arguments.json:
         write_lines([json.dumps(summary.to_json(), indent=2)])
     else:

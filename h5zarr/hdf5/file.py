@@ -61,10 +61,10 @@ def read_file(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File]:
     scan = yield from overlay(_scan(superblock, extension, limits), entries)
     root = scan.objects.get(superblock.root)
     if not isinstance(root, Group):
+        if problems:
+            raise Truncated(f"{problems[0].message}; the root group cannot be read")
         broken = scan.errors.get(superblock.root)
         what = str(broken[0][1]) if broken else "it is not a group"
-        if problems:
-            raise Truncated(f"the root group cannot be read: {what}; {problems[0].message}")
         raise MalformedFile(f"the root group cannot be read: {what}")
     paths = _first_paths(superblock.root, scan.objects)
     problems += _problems(scan, paths)

@@ -53,9 +53,12 @@ def _done_parts(report: IndexReport) -> list[str]:
     new = len(report.new_failures)
     is_mixed = 0 < new < report.failed_count
     done.append(f"{report.failed_count:,} failed{f' ({new:,} for the first time)' if is_mixed else ''}")
+    seconds = f"{report.seconds:.2f} s"
+    if not report.indexed_count and not report.with_problems_count:
+        return [", ".join(done), seconds]
     held = f"{counted(report.chunks, 'chunk')} in {counted(report.arrays, 'array')}"
     asked = f"{counted(report.requests, 'request')}, " if report.is_remote else ""
-    return [", ".join(done), held, f"{asked}{size(report.bytes_read)} read", f"{report.seconds:.2f} s"]
+    return [", ".join(done), held, f"{asked}{size(report.bytes_read)} read", seconds]
 
 
 def _of_them(report: IndexReport) -> str:

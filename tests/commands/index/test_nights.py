@@ -163,7 +163,7 @@ def test_any_fails_every_run_and_never_fails_none(job: Job) -> None:
     assert [job.run("--fail-on", "never").code, job.run("--fail-on", "never").code] == [0, 0]
     again = job.run("--fail-on", "any")
     assert again.code == 1
-    assert f"{job.path('broken.nc')}: not an HDF5 file" in again.said
+    assert f"{job.path('broken.nc')}: not an HDF5 or netCDF file" in again.said
     assert "(given up after 3 attempts, until it changes)" in again.said
     given_up = job.run("--fail-on", "any")
     assert given_up.code == 1
