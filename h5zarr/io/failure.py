@@ -263,7 +263,7 @@ def describe_failure(error: BaseException, timeout_seconds: float) -> Failure:
 
 _LATER = "Try again later, or with fewer requests at a time: network={'concurrency': 8}."
 _STATUS_REMEDIES = {
-    400: "Check the URL: the server does not understand it.",
+    400: "Check the URL: the server does not understand it. It may be too long.",
     412: "Check the conditions in the storage options, such as If-Match.",  # ours are handled elsewhere
     414: "Check the URL: it is too long for the server.",
 }

@@ -10,7 +10,6 @@ import pytest
 
 import h5zarr
 from h5zarr.cli import main
-from h5zarr.errors import Unsupported
 from h5zarr.formats import scan_any
 from h5zarr.io.source import open_source
 from h5zarr.netcdf3.classic_file import ClassicFile
@@ -121,10 +120,10 @@ def _scan(path: Path) -> ClassicFile:
     return found
 
 
-def test_scan_says_clearly_that_it_is_for_hdf5() -> None:
-    with pytest.raises(Unsupported, match="netCDF-3 file, but HDF5 is required") as caught:
-        h5zarr.scan(str(SAMPLES / "classic_lone_byte.nc"))
-    assert "h5zarr can translate" in caught.value.remedy
+def test_scan_reads_netcdf_3() -> None:
+    found = h5zarr.scan(SAMPLES / "classic_lone_byte.nc")
+    assert isinstance(found, ClassicFile)
+    assert found == _scan(SAMPLES / "classic_lone_byte.nc")
 
 
 def test_the_size_of_chunks_can_be_chosen(tmp_path: Path) -> None:
