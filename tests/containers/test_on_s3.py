@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -130,50 +130,75 @@ def test_who_has_the_old_references_open_is_told_that_they_were_replaced(
             _ = opened.v0.values
 
 
-# A writer that is killed, as by kill -9, before the request with this number that changes the bucket.
+# Writers that are killed, as by kill -9, before the request with this number that changes the bucket. Each is a fork of
+# a process that has imported everything, which takes most of the time.
 _KILLED = """
 import json, os, signal, sys
-import s3fs
+import pyarrow.parquet, s3fs
 from h5zarr.commands.translate.translate import translate
 
-source, url, options, moment = sys.argv[1], sys.argv[2], json.loads(sys.argv[3]), int(sys.argv[4])
 call, count = s3fs.S3FileSystem._call_s3, 0
 
-async def counted(self, method, *arguments, **named):
-    global count
-    if method.startswith(("put", "delete", "create", "upload", "complete")):
-        if count == moment:
-            os.kill(os.getpid(), signal.SIGKILL)
-        count += 1
-    return await call(self, method, *arguments, **named)
+def write(source, url, options, moment):
+    async def counted(self, method, *arguments, **named):
+        global count
+        if method.startswith(("put", "delete", "create", "upload", "complete")):
+            if count == moment:
+                os.kill(os.getpid(), signal.SIGKILL)
+            count += 1
+        return await call(self, method, *arguments, **named)
 
-s3fs.S3FileSystem._call_s3 = counted
-translate(source, url, output_options=options)
+    s3fs.S3FileSystem._call_s3 = counted
+    translate(source, url, output_options=options)
+
+for line in sys.stdin:
+    if (child := os.fork()) == 0:
+        write(*json.loads(line))
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
 
 
-def killed_at(moment: int, source: Path, url: str, options: dict[str, Any]) -> bool:
+@pytest.fixture(scope="module")
+def writers() -> Iterator[subprocess.Popen[str]]:
+    """A process that starts writers."""
+    command, pipe = [sys.executable, "-W", "ignore", "-c", _KILLED], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+@pytest.fixture
+def killed_at(writers: subprocess.Popen[str], options: dict[str, Any]) -> Callable[[int, Path, str], bool]:
     """Write references, and return whether the writer was killed before it had ended."""
-    command = [sys.executable, "-W", "ignore", "-c", _KILLED, str(source), url, json.dumps(options), str(moment)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, -signal.SIGKILL), done.stderr
-    return done.returncode != 0
+
+    def write(moment: int, source: Path, url: str) -> bool:
+        assert writers.stdin is not None
+        assert writers.stdout is not None
+        writers.stdin.write(json.dumps([str(source), url, options, moment]) + "\n")
+        writers.stdin.flush()
+        code = int(writers.stdout.readline())
+        assert code in (0, -signal.SIGKILL)
+        return code != 0
+
+    return write
 
 
 def test_a_writer_of_json_that_is_killed_leaves_the_old_references(
-    bucket: str, options: dict[str, Any], tmp_path: Path
+    bucket: str, options: dict[str, Any], tmp_path: Path, killed_at: Callable[[int, Path, str], bool]
 ) -> None:
     url = f"s3://{bucket}/refs.json"
     translate(make_source(tmp_path / "old.h5", OLD), url, output_options=options)
     new = make_source(tmp_path / "new.h5", NEW)
-    assert killed_at(0, new, url, options)
+    assert killed_at(0, new, url)
     assert read(url, options) == expected(OLD)
-    assert not killed_at(1, new, url, options)  # it is one request
+    assert not killed_at(1, new, url)  # it is one request
     assert read(url, options) == expected(NEW)
 
 
 def test_a_writer_of_parquet_that_is_killed_leaves_the_old_references_the_new_or_none(
-    bucket: str, options: dict[str, Any], tmp_path: Path
+    bucket: str, options: dict[str, Any], tmp_path: Path, killed_at: Callable[[int, Path, str], bool]
 ) -> None:
     url = f"s3://{bucket}/refs.parquet"
     old, new = make_source(tmp_path / "old.h5", OLD), make_source(tmp_path / "new.h5", NEW)
@@ -181,7 +206,7 @@ def test_a_writer_of_parquet_that_is_killed_leaves_the_old_references_the_new_or
     # .zmetadata is taken away, then the rest; three files are sent, and .zmetadata.
     for moment in (0, 1, 2, 5, 6):
         translate(old, url, output_options=options)
-        assert killed_at(moment, new, url, options) == (moment < 6)
+        assert killed_at(moment, new, url) == (moment < 6)
         try:
             values = read(url, options)
         except SourceGone:
@@ -189,7 +214,7 @@ def test_a_writer_of_parquet_that_is_killed_leaves_the_old_references_the_new_or
         else:
             found.append("old" if values == expected(OLD) else "new" if values == expected(NEW) else "WRONG")
     assert found == ["old", "none", "none", "none", "new"]
-    assert killed_at(3, new, url, options)
+    assert killed_at(3, new, url)
     translate(new, url, output_options=options)
     assert read(url, options) == expected(NEW)
 

@@ -54,6 +54,12 @@ def check_rules(naming: Naming) -> None:
     assert len(paths) == len(set(paths))
 
 
+def few_and_many(*, few: int, many: int, step: int) -> list[object]:
+    """Return seeds as pytest parameters; those from `few` on are slow."""
+    slow = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(few, many, step)]
+    return [*range(0, few, step), *slow]
+
+
 @pytest.mark.parametrize("path", parameters(sample_files(), SAMPLES))
 def test_sample_files_are_named_as_netcdf_names_them(path: Path, library, record_property) -> None:
     check(path, library, record_property)
@@ -69,7 +75,7 @@ def test_traps_are_named_as_netcdf_names_them(path: Path, library, record_proper
     check(path, library, record_property)
 
 
-@pytest.mark.parametrize("seed", range(0, 300, 20))
+@pytest.mark.parametrize("seed", few_and_many(few=120, many=600, step=20))
 def test_random_files_are_named_as_netcdf_names_them(seed: int, tmp_path: Path, library) -> None:
     for number in range(seed, seed + 20):
         path = tmp_path / f"{number}.h5"
@@ -79,7 +85,7 @@ def test_random_files_are_named_as_netcdf_names_them(seed: int, tmp_path: Path, 
         assert not compare(path, library, naming).differences, number
 
 
-@pytest.mark.parametrize("seed", range(0, 300, 50))
+@pytest.mark.parametrize("seed", few_and_many(few=150, many=600, step=50))
 def test_files_that_netcdf_refuses_still_keep_the_rules(seed: int, tmp_path: Path) -> None:
     for number in range(seed, seed + 50):
         path = tmp_path / f"{number}.h5"

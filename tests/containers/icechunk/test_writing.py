@@ -311,7 +311,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["old", "none"])
-@pytest.mark.parametrize("seconds", [0, 0.004, 0.008, 0.016])
+@pytest.mark.parametrize(
+    "seconds", [0, 0.008, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.004, 0.016))]
+)
 def test_who_is_killed_leaves_the_old_or_the_new(is_there: bool, seconds: float, tmp_path: Path, place: Path) -> None:
     old, new = (make_numbers(tmp_path / f"{number}.h5", np.arange(400_000) + number) for number in (0, 1))
     if is_there:

@@ -23,14 +23,17 @@ pytest.importorskip("fastparquet")
 from tests.containers.parquet.opening import lazy_group, lazy_mapper, lenient, same_values
 
 _MOST_CHUNKS = 500  # which take zarr a second
+_MOST_ARRAYS = 30  # of a file, which take fastparquet a tenth of one
 
 
-def check_round_trips(path: Path, out: Path, *, versions: tuple[int, ...] = (3,), values: bool = False) -> None:
+def check_round_trips(
+    path: Path, out: Path, *, versions: tuple[int, ...] = (3,), values: bool = False, most_arrays: int = _MOST_ARRAYS
+) -> None:
     for version in versions:
         done = translate(path, out / "refs.parquet", zarr_format=version)
         if version == 3:
             check_hierarchy(done, out / "refs.parquet")
-        check_references(done, out / "refs.parquet")
+        check_references(done, out / "refs.parquet", most_arrays)
         if values:
             check_values(done, out / "refs.parquet")
 
@@ -41,10 +44,11 @@ def check_hierarchy(done: Translation, directory: Path) -> None:
     assert opened.hierarchy.problems == done.problems
 
 
-def check_references(done: Translation, directory: Path) -> None:
-    """Check that fsspec's reader finds the rows of each manifest, and nothing else."""
+def check_references(done: Translation, directory: Path, most_arrays: int) -> None:
+    """Check that fsspec's reader finds the rows of each manifest, and nothing else; if there are many, of some."""
     mapper = lazy_mapper(directory)
-    for path, node in done.arrays().items():
+    arrays = list(done.arrays().items())
+    for path, node in arrays[:: -(-len(arrays) // most_arrays) or 1]:
         manifest = done.fitted.nodes[path].manifest
         assert manifest is not None
         grid = mapper._get_chunk_sizes(path[1:])
@@ -110,4 +114,4 @@ def test_traps_have_the_same_references_in_parquet(path: Path, tmp_path: Path) -
 @pytest.mark.slow
 @pytest.mark.parametrize("path", [*any_samples(), *translatable_shared("corpus"), *translatable_shared("traps")])
 def test_every_file_has_the_same_values_through_parquet(path: Path, tmp_path: Path) -> None:
-    check_round_trips(path, tmp_path, versions=(3, 2), values=True)
+    check_round_trips(path, tmp_path, versions=(3, 2), values=True, most_arrays=10**9)
