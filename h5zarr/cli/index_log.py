@@ -14,7 +14,7 @@ from h5zarr.commands.index.index_report import IndexReport
 from h5zarr.commands.index.index_text import end_lines, failure_lines, given_up_lines, unfinished_lines
 from h5zarr.commands.index.planning import Plan
 from h5zarr.commands.index.rows import Row, writable
-from h5zarr.display import readable
+from h5zarr.display import counted, readable
 
 _STEP_SECONDS = 0.25
 
@@ -84,7 +84,8 @@ class RunLog:
         rate = self._done_count / seconds
         left = (self._task_count - self._done_count) / rate if rate else 0
         failed = f", {self._failed_count:,} failed" if self._failed_count else ""
-        return f"{self._done_count:,} of {self._task_count:,} files{failed}, {rate:.1f} a second, {_clock(left)} left"
+        count = counted(self._task_count, "file")
+        return f"{self._done_count:,} of {count}{failed}, {rate:.1f} a second, {_clock(left)} left"
 
     def end(self, report: IndexReport) -> None:
         """Report the result of the run."""

@@ -204,7 +204,7 @@ class Stored:
             yield
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             what = f"this is not a catalog ({type(error).__name__})"
-            remedy = "Rebuild it from the outputs: rebuild_catalog=True."
+            remedy = "To rebuild it from the outputs, run the index with rebuild_catalog=True."
             raise OutputError(self.shown, what, remedy=remedy) from None
 
 

@@ -29,7 +29,8 @@ class WorkerDied(H5ZarrError):
 
     kind = "crash"
     remedy = (
-        "It may have run out of memory: give it more, or use fewer: workers=NUMBER. Otherwise please open an issue."
+        "It may have run out of memory: use fewer processes (workers=NUMBER), or fewer files at a time "
+        "(at_once=NUMBER). Otherwise please open an issue."
     )
 
 

@@ -219,8 +219,9 @@ def _list(
     if not found_by:
         listing = replace(listing, sources=tuple(one for one in listing.sources if not _is_output(one.url, place)))
     if not listing.sources:
-        searched = ", ".join(sorted(listing.found_by)) or "the list of sources is empty"
-        raise SourceGone(f"{searched}: no file was found", remedy=remedy)
+        if not listing.found_by:
+            raise ArgumentError("the list of sources is empty")
+        raise SourceGone(f"{', '.join(sorted(listing.found_by))}: no file was found", remedy=remedy)
     return listing
 
 

@@ -33,7 +33,7 @@ class LeaseHeld(H5ZarrError):
     """Another run is working on the same index."""
 
     kind = "busy"
-    remedy = "Wait for it to finish (wait=SECONDS does that), or write to another directory."
+    remedy = "To wait until it has finished, use wait=SECONDS."
 
 
 class Stopped(H5ZarrError):

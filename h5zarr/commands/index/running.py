@@ -24,6 +24,7 @@ from h5zarr.commands.index.waiting import wait_for
 from h5zarr.commands.index.watching import settle_watched
 from h5zarr.commands.index.work import IndexSettings
 from h5zarr.commands.index.workers import Workers
+from h5zarr.display import counted
 from h5zarr.formats import paused_collector
 
 _FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
@@ -125,7 +126,8 @@ class IndexRun:
             _log.warning("%s: %s", row.source, row.reason)
         if done % max(1, self._task_count // _LOG_STEPS) == 0 or done == self._task_count:
             failed = self.report.failed_count
-            _log.info("index %s: %d of %d files, %d failed", self.place.shown, done, self._task_count, failed)
+            count = counted(self._task_count, "file")
+            _log.info("index %s: %d of %s, %d failed", self.place.shown, done, count, failed)
 
     def _plan(self, listing: Listing, catalog: Catalog | None) -> tuple[Plan, Catalog]:
         """Return the plan and the catalog. The listing, which may be large, is dropped."""
