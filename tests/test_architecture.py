@@ -28,7 +28,7 @@ limits: errors
 packages: errors
 signatures: errors
 processes: errors
-io: errors limits packages signatures
+io: display errors limits packages signatures
 hdf5: display errors filters limits io signatures
 tree: errors io
 netcdf3: display errors limits io tree

@@ -37,7 +37,7 @@ def test_inspect_shows_a_file(ocean: str, capsys: pytest.CaptureFixture[str]):
     assert "    short -> /grid/temp" in output
     last = output.splitlines()[-1]
     assert last.startswith("2 datasets in 2 groups, 4 chunks · ")
-    assert " rounds, " in last
+    assert " · a file of " in last
 
 
 def test_inspect_writes_json(ocean: str, capsys: pytest.CaptureFixture[str]):

@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn, cast
 
 from h5zarr import __version__
 from h5zarr.cli.check import add_check
@@ -16,6 +17,7 @@ from h5zarr.cli.common import DONE, EXIT_CODES, NOTHING
 from h5zarr.cli.convert import add_convert
 from h5zarr.cli.index import add_index
 from h5zarr.cli.inspect import add_inspect
+from h5zarr.cli.parsing import Parser
 from h5zarr.cli.status import add_status
 from h5zarr.cli.translate import add_translate
 from h5zarr.cli.validate import add_validate
@@ -33,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             arguments.places += [word for word in unknown if not word.startswith("-")]
             unknown = [word for word in unknown if word.startswith("-")]
         if unknown:
-            parser.error(f"unrecognized arguments: {' '.join(map(_named, unknown))}")
+            _refuse(parser, arguments, unknown)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else NOTHING
     try:
@@ -48,14 +50,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _named(word: str) -> str:
-    """Return an unknown argument without what may be secret: the name of an option, dots for anything else."""
-    return word.partition("=")[0] if word.startswith("-") else "..."
+def _refuse(parser: argparse.ArgumentParser, arguments: argparse.Namespace, unknown: list[str]) -> NoReturn:
+    """End with an error about arguments that the command does not take. Their values may be secret."""
+    commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    name, own = next(
+        (name, own) for name, own in commands.choices.items() if own.get_default("command") is arguments.command
+    )
+    assert isinstance(own, Parser)
+    if options := [word.partition("=")[0] for word in unknown if word.startswith("-")]:
+        own.refuse_options(options)
+    several = {"translate": "\nFor several files: h5zarr index SOURCE [SOURCE ...] OUT", "convert": ""}
+    what = f"{name} takes one SOURCE and one OUT" if name in several else "there are too many arguments"
+    own.error(f"{what}, but {len(unknown)} more {'was' if len(unknown) == 1 else 'were'} given{several.get(name, '')}")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; `arguments.command` is the function to call."""
-    parser = argparse.ArgumentParser(
+    parser = cast(type[argparse.ArgumentParser], Parser)(
         prog="h5zarr",
         description=DESCRIPTION,
         epilog=f"h5zarr COMMAND --help shows examples.\n\n{EXIT_CODES}",

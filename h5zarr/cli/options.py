@@ -9,7 +9,17 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from h5zarr.cli.parsing import size, suggestion
+
+if TYPE_CHECKING:
+    from h5zarr.io.network import NetworkPolicy
+    from h5zarr.limits import Limits
+
+# Settings of a policy that are sizes.
+_SIZE_NAME = re.compile("nbytes$|^bytes_")
 
 Parser: TypeAlias = argparse.ArgumentParser | argparse._ArgumentGroup
 
@@ -104,20 +114,20 @@ def add_form(parser: Parser) -> None:
     parser.add_argument(
         "--chunk-bytes",
         type=_at_least(1),
-        metavar="N",
-        help="cut contiguous datasets and netCDF-3 variables into chunks of about N bytes (default 8 MiB)",
+        metavar="SIZE",
+        help="cut contiguous datasets and netCDF-3 variables into chunks of about SIZE, such as 8MB (default 8MiB)",
     )
     parser.add_argument(
         "--inline-bytes",
         type=_at_least(0),
-        metavar="N",
-        help="store arrays of up to N bytes in the references themselves; 0 inlines only what cannot be referenced "
+        metavar="SIZE",
+        help="store arrays of up to SIZE in the references themselves; 0 inlines only what cannot be referenced "
         "(default: 1 KiB, and 256 KiB for coordinates)",
     )
     parser.add_argument(
         "--max-inline-bytes",
         type=_at_least(0),
-        metavar="N",
+        metavar="SIZE",
         help="limit for all inlined arrays together (default 64 MiB)",
     )
     parser.add_argument(
@@ -208,17 +218,26 @@ def network_option(text: str) -> tuple[str, float]:
     from h5zarr.io.network import NetworkPolicy
 
     name, _, value = text.partition("=")
-    try:
-        number = float(value)
-    except ValueError:
-        number = None
-    try:
-        NetworkPolicy.from_mapping({name: 1 if number is None else number})
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    number = _number(value, is_size=_SIZE_NAME.search(name) is not None)
+    _check_pair(NetworkPolicy, name, 1 if number is None else number)
     if number is None:
         raise argparse.ArgumentTypeError(f"{name}={value}: expected a number")
     return name, number
+
+
+def _number(text: str, *, is_size: bool) -> float | None:
+    try:
+        return size(text) if is_size and text and not text.replace(".", "").isdecimal() else float(text)
+    except ValueError:
+        return None
+
+
+def _check_pair(kind: type[NetworkPolicy] | type[Limits], name: str, value: float) -> None:
+    """Raise ArgumentTypeError if there is no such setting, or not with this value; with a suggestion."""
+    try:
+        kind.from_mapping({name: value})  # type: ignore[dict-item]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}{suggestion(name, [field.name for field in fields(kind)])}") from None
 
 
 def limit_option(text: str) -> tuple[str, int]:
@@ -226,13 +245,11 @@ def limit_option(text: str) -> tuple[str, int]:
     from h5zarr.limits import Limits
 
     name, _, value = text.partition("=")
-    try:
-        Limits.from_mapping({name: int(value) if value.isdecimal() else 1})
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not value.isdecimal():
+    number = _number(value, is_size=_SIZE_NAME.search(name) is not None)
+    _check_pair(Limits, name, 1 if number is None else int(number))
+    if number is None or number != int(number):
         raise argparse.ArgumentTypeError(f"{name}={value}: expected a positive number")
-    return name, int(value)
+    return name, int(number)
 
 
 def positive(text: str) -> int:
@@ -250,8 +267,8 @@ def _place(text: str) -> str:
 
 def _at_least(least: int) -> Callable[[str], int]:
     def nbytes(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes of at least {least}")
-        return int(text)
+        if (found := size(text)) < least:
+            raise argparse.ArgumentTypeError(f"{text!r}: expected at least {least} byte")
+        return found
 
     return nbytes

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from h5zarr.cli.common import complain
+from h5zarr.cli.parsing import suggestion
 
 if TYPE_CHECKING:
     from h5zarr.errors import H5ZarrError
@@ -99,5 +100,5 @@ def output_format(text: str) -> str:
     from h5zarr.containers.registry import output_formats
 
     if text not in (known := output_formats()):
-        raise argparse.ArgumentTypeError(f"invalid choice: {text!r} (choose from {', '.join(known)})")
+        raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(known)}{suggestion(text, known)}")
     return text

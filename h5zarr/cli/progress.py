@@ -57,7 +57,8 @@ class Progress:
         if self._log is None:
             return f"{self._name}: opening"
         log = self._log
-        told = (counted(log.rounds, "round"), counted(log.requests, "request"), size(log.nbytes))
+        requests = () if log.is_local else (counted(log.rounds, "round"), counted(log.requests, "request"))
+        told = (*requests, size(log.nbytes))
         return f"{self._name}: reading metadata, {', '.join(told)}"
 
 

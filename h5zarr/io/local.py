@@ -31,7 +31,7 @@ class LocalSource:
 
     def __init__(self, path: str, *, url: str | None = None) -> None:
         self.url = path if url is None else url
-        self.log = RequestLog()
+        self.log = RequestLog(is_local=True)
         self._descriptor = _open_file(path, self.url)
         try:
             status = os.fstat(self._descriptor)

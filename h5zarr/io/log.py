@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from h5zarr.display import counted, size
 
 
 @dataclass(slots=True)
@@ -17,9 +19,18 @@ class RequestLog:
     requests: int = 0
     nbytes: int = 0
     infos: int = 0
+    is_local: bool = field(default=False, compare=False)
+    """Whether all of it was read from local files, where rounds and requests cost nothing."""
 
     def __str__(self) -> str:
         return f"{_count(self.rounds, 'round')}, {_count(self.requests, 'request')}, {format_nbytes(self.nbytes)}"
+
+
+def cost_text(log: RequestLog, nbytes: int) -> str:
+    """Return what reading a file of `nbytes` cost. Rounds and requests to a local file cost nothing."""
+    if log.is_local:
+        return f"a file of {size(nbytes)}"
+    return f"{counted(log.rounds, 'round')}, {counted(log.requests, 'request')}, {size(log.nbytes)} of {size(nbytes)}"
 
 
 def format_nbytes(nbytes: int) -> str:

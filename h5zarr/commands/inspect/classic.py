@@ -24,7 +24,7 @@ from h5zarr.hdf5.datatype import (
     String,
 )
 from h5zarr.hdf5.model import Attribute, Dataspace, SpaceKind
-from h5zarr.io.log import RequestLog
+from h5zarr.io.log import RequestLog, cost_text
 from h5zarr.netcdf3.classic_file import Attributes, ClassicFile, ClassicVariable
 from h5zarr.netcdf3.header import VERSIONS
 from h5zarr.netcdf3.interpret import interpret_classic
@@ -98,9 +98,7 @@ def classic_summary(file: ClassicFile, problems: tuple[Problem, ...], log: Reque
     held = [counted(len(file.header.variables), "variable")]
     if problems:
         held.append(counted(len(problems), "problem"))
-    cost = [counted(log.rounds, "round"), counted(log.requests, "request")]
-    cost.append(f"{size(log.nbytes)} of {size(file.nbytes)}")
-    return f"{', '.join(held)} · {', '.join(cost)}"
+    return f"{', '.join(held)} · {cost_text(log, file.nbytes)}"
 
 
 def described(attributes: Attributes) -> dict[str, Attribute]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from h5zarr.display import counted, readable, size
+from h5zarr.display import counted, readable
 from h5zarr.errors import Problem
 from h5zarr.hdf5.model import ChunkedLayout, Group, H5File
-from h5zarr.io.log import RequestLog
+from h5zarr.io.log import RequestLog, cost_text
 
 
 def problem_lines(problems: tuple[Problem, ...], phrase: Callable[[str], str] = str) -> Iterator[str]:
@@ -31,8 +31,7 @@ def summary(file: H5File, nbytes: int, log: RequestLog) -> str:
         held.append(counted(chunks, "chunk"))
     if file.problems:
         held.append(counted(len(file.problems), "problem"))
-    cost = [counted(log.rounds, "round"), counted(log.requests, "request"), f"{size(log.nbytes)} of {size(nbytes)}"]
-    return f"{', '.join(held)} · {', '.join(cost)}"
+    return f"{', '.join(held)} · {cost_text(log, nbytes)}"
 
 
 def counts(file: H5File) -> tuple[int, int, int]:

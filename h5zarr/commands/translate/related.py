@@ -62,7 +62,7 @@ class Related:
 
     def __init__(self, main: Member, source: Source, opener: Opener, access: Access = USUAL_ACCESS) -> None:
         self.members = [main]
-        self._log = RequestLog()
+        self._log = RequestLog(is_local=True)  # until a remote one is added
         self._main_source = source
         self._opener = opener
         self._limits = access.limits
@@ -321,4 +321,5 @@ def _sum(logs: list[RequestLog]) -> RequestLog:
         requests=sum(log.requests for log in logs),
         nbytes=sum(log.nbytes for log in logs),
         infos=sum(log.infos for log in logs),
+        is_local=all(log.is_local for log in logs),
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from h5zarr.display import counted, readable, size
 from h5zarr.errors import Problem
+from h5zarr.io.log import cost_text
 from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy
 
 if TYPE_CHECKING:
@@ -31,9 +32,7 @@ def translation_lines(done: Translation, *, quiet: bool = False, phrase: Phrase 
         names = ", ".join(f"{readable(path)} ({readable(stored)})" for path, stored in done.renamed.items())
         yield f"variables that have another name in the file: {names}"
     log = done.log
-    cost = [counted(log.rounds, "round"), counted(log.requests, "request")]
-    cost.append(f"{size(log.nbytes)} of {size(done.source_nbytes)}")
-    yield f"{held_text(done.hierarchy)} · {', '.join(cost)} · {done.seconds:.2f} s"
+    yield f"{held_text(done.hierarchy)} · {cost_text(log, done.source_nbytes)} · {done.seconds:.2f} s"
 
 
 def problem_lines(source: str, problems: Sequence[Problem], prefix: str = "", *, phrase: Phrase = str) -> Iterator[str]:

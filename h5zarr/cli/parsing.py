@@ -1,0 +1,50 @@
+"""How the command line is parsed: sizes, and suggestions for what is mistyped."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT]?)(i?)[bB]?")
+_POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+_SIZE_WANTED = "expected a size such as 8MB, 8MiB or 8000000"
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that suggests what a mistyped command, option or choice was meant to be."""
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        what = f"{value!r} is not one of {', '.join(known)}{suggestion(str(value), known)}"
+        raise argparse.ArgumentError(action, what)
+
+    def refuse_options(self, names: list[str]) -> NoReturn:
+        """End with an error that names unknown options of this command, and the options that may be meant."""
+        known = [flag for action in self._actions for flag in action.option_strings]
+        self.error("; ".join(f"there is no option {name}{suggestion(name, known)}" for name in names))
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return ": did you mean X?" for the most similar known word; empty if there is none."""
+    from difflib import get_close_matches  # needed for errors only
+
+    near = get_close_matches(word, list(known), n=1)
+    return f": did you mean {near[0]}?" if near else ""
+
+
+def size(text: str) -> int:
+    """Return a number of bytes: 8MB and 8M are 8,000,000, 8MiB is 8,388,608, and a plain number is itself."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or (found[3] and not found[2]):
+        raise argparse.ArgumentTypeError(f"{text!r}: {_SIZE_WANTED}")
+    unit: int = (1024 if found[3] else 1000) ** _POWERS[found[2]]
+    if "." not in found[1]:
+        return int(found[1]) * unit
+    nbytes = float(found[1]) * unit
+    if not nbytes.is_integer():
+        raise argparse.ArgumentTypeError(f"{text!r}: this is not a whole number of bytes")
+    return int(nbytes)
