@@ -132,7 +132,7 @@ def test_rooms_import_only_what_the_matrix_permits(room: str) -> None:
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
-def test_the_matrix_permits_nothing_that_nobody_needs(room: str) -> None:
+def test_the_matrix_has_no_unused_permissions(room: str) -> None:
     assert MAY_IMPORT[room] <= found_imports()[room]
 
 

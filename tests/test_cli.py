@@ -55,7 +55,7 @@ def test_colour_is_off_without_a_terminal_and_on_when_asked_for(ocean: str, caps
     assert "\x1b[1mtemp\x1b[0m" in capsys.readouterr().out
 
 
-def test_a_missing_file_is_told_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_missing_file_is_reported_without_a_traceback(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     url = str(tmp_path / "none.nc")
     assert main(["inspect", url]) == 2
     captured = capsys.readouterr()
@@ -109,7 +109,7 @@ def test_storage_options_are_json_when_they_can_be():
     assert parsed.storage_options == {"anon": True, "key": "a=b", "n": {"x": 1}}
 
 
-def test_help_teaches_and_the_version_is_told(capsys: pytest.CaptureFixture[str]):
+def test_help_and_version_are_printed(capsys: pytest.CaptureFixture[str]):
     assert main(["inspect", "--help"]) == 0
     assert "examples:" in capsys.readouterr().out
     assert main(["--version"]) == 0

@@ -133,7 +133,7 @@ def test_a_fill_value_is_json_or_text_behind_a_pattern(text: str, expected: obje
 
 
 @pytest.mark.parametrize("text", ["", "=1"])
-def test_a_fill_value_that_is_none_is_refused(
+def test_an_invalid_fill_value_is_refused(
     refs: str, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["convert", refs, str(tmp_path / "out.json"), "--fill-value", text]) == 2
@@ -145,7 +145,7 @@ def test_a_fill_value_that_is_none_is_refused(
 
 @pytest.mark.parametrize("command", [["inspect"], ["translate"]])
 @pytest.mark.parametrize("name", ["refs.json", "refs.json.gz", "refs.json.zst", "refs.parquet", "v2.json"])
-def test_references_where_a_file_is_expected_are_told(
+def test_references_in_place_of_a_file_are_reported(
     command: list[str], name: str, tmp_path: Path, capsys: Captured
 ) -> None:
     translate(make_plain(tmp_path / "plain.h5"), tmp_path / name, zarr_format=2 if "2" in name else 3)
@@ -156,12 +156,12 @@ def test_references_where_a_file_is_expected_are_told(
     assert "h5zarr convert" in error
 
 
-def test_a_repository_where_a_file_is_expected_is_told(tmp_path: Path, capsys: Captured) -> None:
+def test_a_repository_in_place_of_a_file_is_reported(tmp_path: Path, capsys: Captured) -> None:
     assert main(["inspect", f"icechunk+file://{tmp_path}"]) == 2
     assert "these are references" in capsys.readouterr().err
 
 
-def test_a_file_that_is_none_of_all_is_told_as_ever(tmp_path: Path, capsys: Captured) -> None:
+def test_an_unknown_file_gives_the_general_error(tmp_path: Path, capsys: Captured) -> None:
     (tmp_path / "notes.txt").write_text("nothing")
     assert main(["inspect", str(tmp_path / "notes.txt")]) == 2
     assert "references" not in capsys.readouterr().err

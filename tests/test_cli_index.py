@@ -94,7 +94,7 @@ def test_a_first_run_indexes_and_a_second_says_that_there_is_nothing_to_do(
     assert "nothing to do: 3 sources unchanged" in capfd.readouterr().err
 
 
-def test_a_broken_file_is_told_with_its_remedy_and_makes_the_exit_code_one(
+def test_a_broken_file_is_reported_with_its_remedy_and_exit_code_one(
     data: Path, out: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (data / "broken.nc").write_bytes(b"<html>")
@@ -136,7 +136,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(
     assert not out.exists()
 
 
-def test_lines_of_json_tell_of_all_that_happens(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_json_lines_report_every_event(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (data / "brök\nen.nc").write_bytes(b"no")
     assert main(["index", str(data), str(out), "--log-format", "json"]) == 1
     events: list[dict[str, Any]] = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
@@ -179,7 +179,7 @@ def test_a_report_and_metrics_say_the_same(data: Path, out: Path, tmp_path: Path
     assert without_index(parse_metrics(metrics.read_text()))["h5zarr_index_success"] == 1
 
 
-def test_metrics_of_two_indexes_of_one_machine_are_told_apart(
+def test_metrics_of_two_indexes_on_one_machine_differ(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -322,7 +322,7 @@ def test_a_job_that_lost_its_workers_does_not_claim_that_it_did_nothing(
     assert "executor" in told["message"]
 
 
-def test_a_name_whose_bytes_are_no_text_is_told_in_the_report(out: Path, tmp_path: Path) -> None:
+def test_a_name_that_is_not_utf8_appears_in_the_report(out: Path, tmp_path: Path) -> None:
     report = tmp_path / "run.json"
     assert main(["index", os.fsdecode(b"/none/\xff.nc"), str(out), "--report", str(report)]) == 2
     message = json.loads(report.read_text())["message"]
@@ -370,7 +370,7 @@ def test_a_report_goes_to_standard_output(data: Path, out: Path, capfd: pytest.C
     assert json.loads(capfd.readouterr().out)["indexed"] == 3
 
 
-def test_a_report_that_cannot_be_written_is_told(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_report_that_cannot_be_written_is_an_error(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["index", str(data), str(out), "--report", str(out / "no" / "such" / "run.json")]) == 0
     assert "its directory does not exist" in capfd.readouterr().err
 

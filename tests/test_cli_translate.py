@@ -163,7 +163,7 @@ def test_wrong_usage_gives_two(arguments: list[str], capsys: Captured) -> None:
         (b"a text\n" * 100, ""),
     ],
 )
-def test_what_cannot_be_read_is_told_without_a_traceback(
+def test_unreadable_input_is_reported_without_a_traceback(
     content: bytes | None, words: str, tmp_path: Path, out: Path, capsys: Captured
 ) -> None:
     path = tmp_path / "input.nc"

@@ -95,7 +95,7 @@ def test_a_profile_has_credentials_and_endpoint(server: RangeServer, tmp_path: P
     assert keys_seen(server) == {"AKIA4"}
 
 
-def test_a_profile_that_is_not_there_is_told(server: RangeServer, capsys: Captured) -> None:
+def test_a_missing_profile_is_reported(server: RangeServer, capsys: Captured) -> None:
     assert inspect("profile=nobody", f"endpoint_url={server.url('')}") == 2
     assert "no usable credentials were found (ProfileNotFound)" in capsys.readouterr().err
     assert server.counts.urls == []
@@ -109,7 +109,7 @@ def test_anonymous_requests_are_not_signed(server: RangeServer, monkeypatch: pyt
     assert keys_seen(server) == {None}
 
 
-def test_without_credentials_it_is_told_what_to_give(server: RangeServer, capsys: Captured) -> None:
+def test_missing_credentials_are_reported_with_a_remedy(server: RangeServer, capsys: Captured) -> None:
     assert inspect(f"endpoint_url={server.url('')}") == 2
     told = capsys.readouterr().err
     assert "no usable credentials were found (NoCredentialsError)" in told
@@ -171,7 +171,7 @@ def test_a_bucket_that_is_missing_is_not_a_missing_file() -> None:
         ("SomethingWith-AKIA-InIt", "access was refused"),
     ],
 )
-def test_what_s3_says_of_a_refusal_is_told_in_words(code: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_s3_error_codes_are_explained(code: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from botocore.exceptions import ClientError
 
     answer: Any = {
@@ -210,7 +210,7 @@ def test_values_of_storage_options_are_json_or_text(text: str, option: tuple[str
     assert storage_option(text) == option
 
 
-def test_json_that_is_none_is_told_with_its_place(capsys: Captured) -> None:
+def test_invalid_json_is_reported_with_its_position(capsys: Captured) -> None:
     assert main(["inspect", URL, "--storage-options", "client_kwargs={'endpoint_url': 'hunter2'}"]) == 2
     told = capsys.readouterr().err
     assert "client_kwargs starts like JSON, but at character 2" in told

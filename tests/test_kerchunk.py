@@ -208,7 +208,7 @@ def test_an_open_file_needs_a_url(ocean: Path) -> None:
         SingleHdf5ToZarr(file)
 
 
-def test_what_cannot_be_translated_is_warned_of(ocean: Path) -> None:
+def test_untranslatable_variables_cause_a_warning(ocean: Path) -> None:
     with pytest.warns(ProblemWarning) as caught:
         references = SingleHdf5ToZarr(ocean).translate()
     assert {str(one.message).split(":")[0] for one in caught} == {"/ragged", "/grid/temp"}
@@ -223,7 +223,7 @@ def test_what_cannot_be_translated_is_an_error_where_one_is_wanted(ocean: Path, 
     assert caught.value.problems[0].path == "/ragged"
 
 
-def test_what_cannot_be_translated_is_left_out_silently_where_nobody_wants_to_know(ocean: Path) -> None:
+def test_untranslatable_variables_are_left_out_silently_on_request(ocean: Path) -> None:
     assert "ragged/.zarray" not in SingleHdf5ToZarr(ocean, error="ignore").translate()["refs"]
 
 

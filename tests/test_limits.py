@@ -108,7 +108,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], Callable[[Path, dict[str, int]], 
 
 
 @pytest.mark.parametrize(("write", "use", "name", "most", "words"), CASES.values(), ids=CASES)
-def test_what_is_above_a_limit_is_an_error_that_names_it(
+def test_exceeding_a_limit_is_an_error_that_names_it(
     write: Callable[[Path], Path],
     use: Callable[[Path, dict[str, int]], Any],
     name: str,
@@ -147,7 +147,7 @@ def test_limits_of_the_command_line_count(command: str, tmp_path: Path, capsys: 
         ("depth", "expected a positive number"),
     ],
 )
-def test_limits_that_make_no_sense_are_told(given: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_limits_are_reported(given: str, complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["inspect", "x.h5", "--limits", given]) == 2
     assert complaint in capsys.readouterr().err
 

@@ -90,7 +90,7 @@ def test_a_relative_path_means_the_file_that_was_opened(
     check(opened)
 
 
-def test_a_small_file_far_away_is_read_once(server: RangeServer) -> None:
+def test_a_small_remote_file_is_read_once(server: RangeServer) -> None:
     check(open_hierarchy(server.url("/file.h5")))
     assert server.counts.heads == 0
     assert sum(last - first + 1 for first, last in server.counts.gets) == len(server.files["/file.h5"])
@@ -102,7 +102,7 @@ def test_what_was_read_of_a_small_file_is_not_sent_along(server: RangeServer, fi
     check(pickle.loads(sent))
 
 
-def test_references_far_away_take_one_request_and_chunks_few(server: RangeServer, file: Path, tmp_path: Path) -> None:
+def test_remote_references_take_one_request_and_chunks_few(server: RangeServer, file: Path, tmp_path: Path) -> None:
     translate(file, tmp_path / "refs.json", target_url=server.url("/file.h5"))
     server.files["/refs.json"] = (tmp_path / "refs.json").read_bytes()
     opened = open_hierarchy(server.url("/refs.json"))
@@ -111,7 +111,7 @@ def test_references_far_away_take_one_request_and_chunks_few(server: RangeServer
     assert (server.counts.heads, len(server.counts.gets)) == (0, 2)
 
 
-def test_compressed_references_far_away_open(server: RangeServer, file: Path, tmp_path: Path) -> None:
+def test_compressed_remote_references_open(server: RangeServer, file: Path, tmp_path: Path) -> None:
     translate(file, tmp_path / "refs.json")
     server.files["/refs.json.gz"] = gzip.compress((tmp_path / "refs.json").read_bytes())
     check(open_hierarchy(server.url("/refs.json.gz"), Access(allow=(str(file.parent),))))
@@ -144,9 +144,7 @@ def test_references_may_point_to_files_by_several_protocols(server: RangeServer,
         (b"\x1f\x8bjunk", "refs.json"),
     ],
 )
-def test_what_is_neither_references_nor_a_file_is_an_error_that_names_it(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_unknown_input_is_an_error_that_names_it(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "refs.json").write_bytes(content)
     with pytest.raises(H5ZarrError, match=message):
         open_hierarchy(tmp_path / "refs.json")
@@ -173,7 +171,7 @@ def test_a_local_source_that_changed_is_noticed_unless_told_not_to(file: Path, t
     check(open_hierarchy(tmp_path / "refs.json", verify=False))
 
 
-def test_a_source_far_away_that_changed_is_noticed(server: RangeServer, tmp_path: Path) -> None:
+def test_a_changed_remote_source_is_noticed(server: RangeServer, tmp_path: Path) -> None:
     translate(server.url("/file.h5"), tmp_path / "refs.json")
     check(open_hierarchy(tmp_path / "refs.json"))
     server.etag = '"2"'
@@ -230,13 +228,13 @@ def test_options_of_a_wrong_type_are_named(file: Path, wrong: dict[str, Any], me
         h5zarr.open_store(file, **wrong)
 
 
-def test_whoever_comes_with_the_url_for_zarr_is_told_which_to_give() -> None:
+def test_the_url_for_zarr_is_refused_with_the_right_one() -> None:
     with pytest.raises(Unsupported, match=r"^reference://: ") as caught:
         open_hierarchy("reference://", Access(storage_options={"fo": "ocean.json"}))
     assert '"fo"' in caught.value.remedy
 
 
-def test_what_is_left_out_is_warned_of_but_for_secrets_that_are_used(file: Path) -> None:
+def test_omissions_cause_warnings_except_for_secrets_that_are_used(file: Path) -> None:
     opened = open_hierarchy(file)
     left_out, secret = Problem("/x", "malformed", "it is broken", "Mend it."), Problem("/", "secret", "it is kept")
     opened = replace(opened, hierarchy=replace(opened.hierarchy, problems=(left_out,), warnings=(secret,)))

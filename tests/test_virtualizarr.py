@@ -358,7 +358,7 @@ def test_a_file_that_is_not_there_is_a_source_error(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["two words.h5", "per%20cent.h5", "naïve.h5"])
 @pytest.mark.parametrize("scheme", ["file://", ""])
-def test_odd_names_of_files_are_no_harm(tmp_path: Path, name: str, scheme: str) -> None:
+def test_odd_file_names_are_harmless(tmp_path: Path, name: str, scheme: str) -> None:
     with h5py.File(tmp_path / name, "w") as file:
         file["v"] = np.arange(2000.0)
     url = f"{scheme}{tmp_path / name}"
@@ -376,7 +376,7 @@ def test_names_that_virtualizarr_would_cut_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["two words.h5", "50%.h5", "naïve.h5", "{{x}}.h5", "a+b&c=@d.h5"])
-def test_odd_names_on_a_web_server_are_no_harm(tmp_path: Path, name: str) -> None:
+def test_odd_names_on_a_web_server_are_harmless(tmp_path: Path, name: str) -> None:
     """A URL may be escaped, or not; VirtualiZarr itself knows only those that are not."""
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["v"] = np.arange(2000.0)
@@ -398,7 +398,7 @@ def test_urls_that_virtualizarr_takes_for_others_are_refused(name: str) -> None:
     assert caught.value.remedy
 
 
-def test_a_target_url_stands_in_the_manifests(tmp_path: Path) -> None:
+def test_manifests_contain_the_target_url(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w") as file:
         file["v"] = np.arange(2000.0)
     parser = Parser()
@@ -410,7 +410,7 @@ def test_a_target_url_stands_in_the_manifests(tmp_path: Path) -> None:
 # --- parameters
 
 
-def test_what_cannot_be_translated_is_warned_of_or_an_error(tmp_path: Path) -> None:
+def test_untranslatable_variables_cause_a_warning_or_an_error(tmp_path: Path) -> None:
     path = make_ocean(tmp_path / "ocean.h5")
     store, warned = parse(path)
     assert warned.keys() == {"/ragged", "/grid/temp"}
@@ -419,7 +419,7 @@ def test_what_cannot_be_translated_is_warned_of_or_an_error(tmp_path: Path) -> N
         parse(path, Parser(strict=True))
 
 
-def test_the_warning_points_to_whoever_opens_the_file(tmp_path: Path) -> None:
+def test_the_warning_points_to_the_caller(tmp_path: Path) -> None:
     path = make_ocean(tmp_path / "ocean.h5")
     with pytest.warns(ProblemWarning) as caught:
         virtualizarr.open_virtual_dataset(str(path), registry=LOCAL, parser=Parser())

@@ -45,7 +45,7 @@ def test_chunks_are_stored_in_full_and_read_in_part() -> None:
     assert (stored[4:] == 7).all()
 
 
-def test_a_chunk_that_is_larger_than_what_is_stored_is_an_error() -> None:
+def test_a_chunk_larger_than_the_stored_bytes_is_an_error() -> None:
     store = zarr.storage.MemoryStore()
     array = zarr.create_array(store, shape=(4,), chunks=(4,), dtype="<i4", filters=[Crop((4,))], compressors=None)
     array[...] = 1

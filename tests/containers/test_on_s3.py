@@ -119,9 +119,7 @@ def test_a_mixture_of_two_containers_is_an_error(
         read(url, options)
 
 
-def test_who_has_the_old_references_open_is_told_that_they_were_replaced(
-    bucket: str, options: dict[str, Any], tmp_path: Path
-) -> None:
+def test_readers_of_replaced_references_get_an_error(bucket: str, options: dict[str, Any], tmp_path: Path) -> None:
     url = f"s3://{bucket}/refs.parquet"
     translate(make_source(tmp_path / "old.h5", OLD), url, output_options=options)
     with xr.open_dataset(url, engine="h5zarr", storage_options={"s3": options}, allow=["/"]) as opened:

@@ -62,7 +62,7 @@ def test_an_exception_half_way_leaves_the_old_file_and_no_other(tmp_path: Path, 
     assert os.listdir(tmp_path) == [target.name]
 
 
-def test_an_exception_of_the_caller_is_not_told_as_ours(tmp_path: Path) -> None:
+def test_exceptions_of_the_caller_are_passed_on(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), open_output(tmp_path / "refs.json"):
         raise FileNotFoundError(errno.ENOENT, "another file")
 
@@ -114,7 +114,7 @@ def test_a_place_that_cannot_be_written_is_named_with_a_remedy(tmp_path: Path, p
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-def test_a_full_disk_is_told() -> None:
+def test_a_full_disk_is_reported() -> None:
     with pytest.raises(OutputError, match="no space left"):
         write("/dev/full", b"x" * 100_000)
 
@@ -158,7 +158,7 @@ def test_zstd_is_the_same_each_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python has zstd itself")
-def test_a_missing_zstd_package_is_told_before_anything_is_made(
+def test_a_missing_zstd_package_is_reported_before_anything_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
@@ -195,7 +195,7 @@ def test_a_remote_file_is_there_after_success_only() -> None:
     memory.rm("/out", recursive=True)
 
 
-def test_a_remote_failure_is_told_without_secrets() -> None:
+def test_a_remote_failure_is_reported_without_secrets() -> None:
     with pytest.raises(OutputError, match="fsspec does not know this protocol") as caught:
         write("nonsense://user:secret@host/refs.json?token=secret", b"x")
     assert "secret" not in str(caught.value)

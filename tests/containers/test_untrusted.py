@@ -64,7 +64,7 @@ def test_a_file_on_this_machine_is_read_only_where_that_is_allowed(read: Any, ur
     assert (read(url, allow=[str(secret.parent)]) == LONG).all()
 
 
-def test_what_is_sent_to_another_process_is_allowed_no_more(url: str, secret: Path) -> None:
+def test_pickled_sources_are_not_allowed_more(url: str, secret: Path) -> None:
     with xarray.open_dataset(url, engine="h5zarr") as opened, pytest.raises(NotAllowed):
         pickle.loads(pickle.dumps(opened)).a.load()
     with xarray.open_dataset(url, engine="h5zarr", allow=[str(secret.parent)]) as opened:
@@ -79,7 +79,7 @@ def test_verify_opens_no_file_on_this_machine_either(url: str, secret: Path) -> 
     assert main(["verify", url, "--quiet", "--allow", str(secret.parent)]) == 0
 
 
-def test_one_text_is_no_list_of_places(secret: Path) -> None:
+def test_a_single_text_is_not_a_list_of_places(secret: Path) -> None:
     with pytest.raises(TypeError, match="allow"):
         h5zarr.open_store(secret, allow="/")
     with pytest.raises(TypeError, match="allow"):

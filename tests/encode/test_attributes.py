@@ -70,5 +70,5 @@ def test_nan_and_infinities_survive() -> None:
         ({"a": np.array([1, 2])}, None),
     ],
 )
-def test_the_type_is_told_where_json_does_not_tell_it(value: Any, expected: Any) -> None:
+def test_the_type_is_recorded_if_json_does_not_show_it(value: Any, expected: Any) -> None:
     assert attribute_type(value) == expected

@@ -37,7 +37,7 @@ def test_the_types_of_attributes_are_in_the_record_of_the_group() -> None:
     assert attributes_of(hierarchy.nodes["/g/v"]) == {"scale_factor": 0.5, "offset": 0.5}
 
 
-def test_there_is_no_record_where_json_tells_all() -> None:
+def test_there_is_no_record_if_json_shows_everything() -> None:
     hierarchy, _ = encode({"/v": scalar(units="m", scale=np.array(0.5))})
     assert attributes_of(hierarchy.nodes["/"]) == {}
     assert record_of(hierarchy.nodes["/"]) is None

@@ -179,7 +179,7 @@ def test_letters_that_are_not_utf8_are_latin1_one_by_one() -> None:
     assert present(np.array([b"\xe9t\xe9", "é".encode()]), shown).tolist() == ["été", "é"]
 
 
-def test_what_is_announced_is_what_is_given() -> None:
+def test_the_announced_and_the_returned_type_are_equal() -> None:
     shown = choose_presentation(array("int16"), StoredForm(number=">u4"))
     assert shown.dtype == shown.in_encoding == np.dtype(">u4")
     assert present(np.array([1, 2], "i2"), shown).dtype == np.dtype(">u4")

@@ -191,7 +191,7 @@ def test_what_is_read_lazily_is_what_is_indexed(file: Path, references: Path) ->
 # --- far away
 
 
-def test_references_far_away_open_with_one_request_and_no_options(server: RangeServer, file: Path) -> None:
+def test_remote_references_open_with_one_request_and_no_options(server: RangeServer, file: Path) -> None:
     with xr.open_dataset(server.url("/refs.json"), engine="h5zarr") as found:
         assert (server.counts.heads, len(server.counts.gets)) == (0, 1)
         found.temp.load()
@@ -279,12 +279,12 @@ def test_variables_that_cannot_be_shown_are_named_in_warnings(opening: Any, tmp_
 
 
 @pytest.mark.parametrize("wrong", [b"bytes", 5, None, open])
-def test_what_is_no_path_is_refused(wrong: Any) -> None:
+def test_other_values_than_paths_are_refused(wrong: Any) -> None:
     with pytest.raises(TypeError, match="opens paths and URLs"):
         H5ZarrBackendEntrypoint().open_dataset(wrong)
 
 
-def test_what_is_no_file_of_any_known_kind_is_named(tmp_path: Path) -> None:
+def test_files_of_unknown_formats_are_named(tmp_path: Path) -> None:
     (tmp_path / "text.nc").write_text("hello")
     with pytest.raises(H5ZarrError, match=r"text.nc: not an HDF5 or netCDF file"):
         xr.open_dataset(tmp_path / "text.nc", engine="h5zarr")
@@ -333,7 +333,7 @@ def test_what_references_had_to_leave_out_is_said_when_they_are_opened(tmp_path:
             xr.open_dataset(out, engine="h5zarr")
 
 
-def test_a_fill_value_that_is_in_the_record_is_not_told_as_missing(tmp_path: Path) -> None:
+def test_no_warning_for_a_fill_value_that_is_in_the_record(tmp_path: Path) -> None:
     with netCDF4.Dataset(tmp_path / "text.nc", "w") as file:
         file.createDimension("x", 2)
         file.createVariable("names", str, ("x",), fill_value="none")[:] = np.array(["a", "none"], object)

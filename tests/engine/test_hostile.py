@@ -231,11 +231,11 @@ def test_an_array_with_a_fill_value_of_another_type_is_left_out(
     ["bfloat16", "float", {"name": "null_terminated_bytes"}, {"name": "structured", "configuration": {"fields": [1]}}],
     ids=str,
 )
-def test_an_array_of_a_type_that_nobody_knows_is_left_out(data_type: Any, tmp_path: Path) -> None:
+def test_an_array_of_an_unknown_type_is_left_out(data_type: Any, tmp_path: Path) -> None:
     check_left_out(tmp_path, one_array(data_type, 0), "")
 
 
-def test_an_array_with_a_codec_that_nobody_knows_is_left_out(tmp_path: Path) -> None:
+def test_an_array_with_an_unknown_codec_is_left_out(tmp_path: Path) -> None:
     check_left_out(tmp_path, one_array("int32", 0, codecs=[*LITTLE, {"name": "numcodecs.grib"}]), "grib")
 
 
@@ -267,7 +267,7 @@ def test_an_array_whose_codec_has_settings_that_make_no_sense_is_left_out(tmp_pa
 
 
 @pytest.mark.parametrize("value", ["N/A", [4, 5, 6], None, 1 << 70], ids=str)
-def test_a_missing_value_that_is_no_number_masks_nothing(value: Any, tmp_path: Path) -> None:
+def test_a_missing_value_that_is_not_a_number_masks_nothing(value: Any, tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", xarray.SerializationWarning)
         opened = open_references(tmp_path, one_array("int32", 0, attributes={"_FillValue": value}))

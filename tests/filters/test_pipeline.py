@@ -86,7 +86,7 @@ def test_a_filter_without_a_module_is_unsupported(name: str, shown: str) -> None
     assert "h5repack" in caught.value.remedy
 
 
-def test_an_unknown_filter_that_was_skipped_is_no_problem() -> None:
+def test_an_unknown_filter_that_was_skipped_causes_no_problem() -> None:
     unknown = Filter(number=31_999, name="", optional=True, values=())
     assert undo_filters(b"plain", (unknown,), 1, 100) == b"plain"
 

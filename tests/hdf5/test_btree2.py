@@ -59,7 +59,7 @@ def test_a_single_leaf_is_read_without_its_unused_space() -> None:
     assert file.rounds == 2
 
 
-def test_one_of_several_types_is_told() -> None:
+def test_one_of_several_types_is_accepted() -> None:
     file = FakeFile({0x100: header(root=0x200, count=2, total=2), 0x200: leaf(5, 6)})
     assert read(file, 11, KIND) == [5, 6]
     with pytest.raises(MalformedFile, match="B-tree has type 10, expected 5 or 8"):

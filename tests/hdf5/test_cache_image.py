@@ -85,7 +85,7 @@ def read_spans(*spans: Span) -> Step[list[bytes]]:
     return found
 
 
-def test_cached_entries_stand_in_the_place_of_the_file_s_bytes() -> None:
+def test_cached_entries_replace_the_bytes_of_the_file() -> None:
     file = FakeFile({0: b"0123456789"})
     entries = [CachedEntry(2, b"AB"), CachedEntry(6, b"CDE")]
     spans = [Span(0, 10), Span(3, 4), Span(4, 2), Span(7, 1), Span(0, 2), Span(9, 1)]

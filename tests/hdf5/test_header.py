@@ -94,7 +94,7 @@ def test_a_header_without_messages_has_none() -> None:
 
 
 @pytest.mark.parametrize("gap", [b"", b"\0", b"\0\0\0"])
-def test_a_gap_at_the_end_of_version_2_is_no_message(gap: bytes) -> None:
+def test_a_gap_at_the_end_of_a_version_2_header_is_skipped(gap: bytes) -> None:
     file = FakeFile({AT: header_v2(message_v2(3, b"datatype"), gap=gap)}, nbytes=4096)
     assert contents(read(file)) == [b"datatype"]
 
@@ -267,7 +267,7 @@ def test_an_unknown_version_behind_the_signature_is_malformed(version: int) -> N
         read(FakeFile({AT: block}, nbytes=0x2000))
 
 
-def test_what_is_no_header_is_told_so() -> None:
+def test_an_invalid_header_is_reported() -> None:
     with pytest.raises(MalformedFile, match=r"neither a signature nor version 1, but begins with b'TREE'"):
         read(FakeFile({AT: b"TREE"}, nbytes=0x2000))
 

@@ -56,7 +56,7 @@ def test_bytes_behind_the_structure_do_not_matter() -> None:
     assert DemoHeader.decode(memoryview(demo() + b"more"), Sizes(), at=0).count == 7
 
 
-def test_a_structure_cut_short_is_told_with_its_address() -> None:
+def test_a_truncated_structure_is_reported_with_its_address() -> None:
     with pytest.raises(MalformedFile, match=r"demo header is truncated \(byte 0x200\)"):
         DemoHeader.decode(demo()[:-1], Sizes(), at=0x200)
 

@@ -109,12 +109,12 @@ def test_an_unknown_version_is_refused_with_its_place(version: int) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x89HDF\r\n\x1a", b"\x89PNG\r\n\x1a\n" + bytes(3000)])
-def test_what_is_no_hdf5_file_is_told_so(content: bytes) -> None:
+def test_other_files_than_hdf5_are_reported(content: bytes) -> None:
     with pytest.raises(MalformedFile, match="not an HDF5 or netCDF file"):
         read(FakeFile({0: content}))
 
 
-def test_a_classic_netcdf_file_is_told_apart() -> None:
+def test_a_classic_netcdf_file_is_recognised() -> None:
     with pytest.raises(Unsupported, match="netCDF-3"):
         read(FakeFile({0: b"CDF\x01"}))
 

@@ -125,7 +125,7 @@ def condition(cloud: Cloud, server: RangeServer, number: int) -> str | None:
 
 
 @every_cloud
-def test_requests_after_the_first_are_for_what_it_told(cloud: Cloud, server: RangeServer) -> None:
+def test_later_requests_carry_the_state_of_the_first_response(cloud: Cloud, server: RangeServer) -> None:
     with open_source(cloud.url, Access(storage_options=cloud.options(server), network=SMALL)) as source:
         source.read_many([Span(9000, 8)])
         source.read_many([Span(7000, 8)])
@@ -160,7 +160,7 @@ def test_an_object_store_that_takes_no_notice_is_noticed_by_its_answers(cloud: C
 
 
 @every_cloud
-def test_a_weak_etag_is_no_condition(cloud: Cloud, server: RangeServer) -> None:
+def test_a_weak_etag_makes_no_condition(cloud: Cloud, server: RangeServer) -> None:
     server.etag, server.headers = 'W/"1"', {}
     with open_source(cloud.url, Access(storage_options=cloud.options(server), network=SMALL)) as source:
         source.read_many([Span(9000, 8)])
@@ -179,7 +179,7 @@ def test_of_a_version_that_the_url_chooses(cloud: Cloud, query: str, asked: str 
     assert all("=17" in url or "=v7" in url for url in server.counts.urls)
 
 
-def test_what_is_no_version_does_not_hide_another_etag(server: RangeServer) -> None:
+def test_a_null_version_does_not_hide_another_etag(server: RangeServer) -> None:
     """All objects of S3 that came while a bucket kept no versions have the version "null", one after the other."""
     server.faults, server.headers = Faults(ignore_condition=True), {"x-amz-version-id": "null"}
     with open_source(AMAZON.url, Access(storage_options=AMAZON.options(server), network=SMALL)) as source:
@@ -268,7 +268,7 @@ def test_a_server_that_does_not_answer_is_given_up(server: RangeServer) -> None:
         assert len(server.counts.gets) == 2
 
 
-def test_who_pays_is_told_to_the_server(server: RangeServer) -> None:
+def test_requests_state_who_pays(server: RangeServer) -> None:
     with open_source(
         AMAZON.url, Access(storage_options={**AMAZON.options(server), "requester_pays": True}, network=SMALL)
     ) as source:

@@ -58,7 +58,7 @@ def test_a_column_that_is_not_inside_the_file_is_an_error(path: Path, address: i
         source.read_many(SpanColumn(np.array([0, address, 60]), 8))
 
 
-def test_a_far_file_answers_with_a_list() -> None:
+def test_a_remote_file_returns_a_list() -> None:
     import fsspec
 
     fsspec.filesystem("memory").pipe("/column.h5", bytes(range(200)))

@@ -33,7 +33,7 @@ def read(reader: RangeReader) -> None:
     reader.read(columns[:, 0], columns[:, 1], lambda numbers, buffers: None)
 
 
-def test_a_scan_is_of_the_state_that_the_first_answer_told(serve: Any, body: bytes) -> None:
+def test_a_scan_reads_the_state_of_the_first_response(serve: Any, body: bytes) -> None:
     server = serve(body)
     with open_source(server.url("/file.h5"), Access(network=BEGUN)) as source:
         source.read_many(SPANS[:2])
@@ -60,7 +60,7 @@ def test_chunks_are_of_the_state_that_is_expected(serve: Any, body: bytes) -> No
 @pytest.mark.parametrize(
     "expected", [None, Identity(nbytes=8 << 20), Identity(nbytes=8 << 20, mtime="2020-01-01T12:00:00Z")]
 )
-def test_where_no_etag_is_known_there_is_no_condition(serve: Any, body: bytes, expected: Identity | None) -> None:
+def test_without_an_etag_there_is_no_condition(serve: Any, body: bytes, expected: Identity | None) -> None:
     server = serve(body)
     read_one(open_ranges(server.url("/file.h5"), expected=expected), SPANS[0])
     assert conditions(server) == [None]
@@ -69,7 +69,7 @@ def test_where_no_etag_is_known_there_is_no_condition(serve: Any, body: bytes, e
 @pytest.mark.parametrize(
     "etag", ['W/"abc"', "abc", '"abc', '"', '"a b"', '"a"b"', '"a\r\nX-Injected: 1"', '"a\n"', '"caf\xe9"', ""]
 )
-def test_what_is_no_strong_etag_is_no_condition(serve: Any, body: bytes, etag: str) -> None:
+def test_only_strong_etags_make_a_condition(serve: Any, body: bytes, etag: str) -> None:
     server = serve(body)
     reader = open_ranges(server.url("/file.h5"), expected=Identity(nbytes=len(body), etag=etag))
     with pytest.raises(SourceChanged, match="its ETag is "):
@@ -77,7 +77,7 @@ def test_what_is_no_strong_etag_is_no_condition(serve: Any, body: bytes, etag: s
     assert conditions(server) == [None]
 
 
-def test_a_weak_etag_is_compared_all_the_same(serve: Any, body: bytes) -> None:
+def test_weak_etags_are_compared(serve: Any, body: bytes) -> None:
     server = serve(body)
     server.etag = 'W/"1"'
     with open_source(server.url("/file.h5"), Access(network=BEGUN)) as source:
@@ -130,7 +130,7 @@ def test_a_passing_fault_does_not_lose_the_condition(serve: Any, body: bytes) ->
     assert conditions(server) == [None] + 3 * [ETAG]
 
 
-def test_a_server_that_does_not_implement_conditions_is_told_as_it_is(serve: Any, body: bytes) -> None:
+def test_the_status_of_a_server_without_conditions_is_reported(serve: Any, body: bytes) -> None:
     server = serve(body, faults=Faults(statuses=dict.fromkeys(range(2, 9), 501)))
     with (
         open_source(server.url("/file.h5"), Access(network=BEGUN)) as source,
@@ -157,7 +157,7 @@ def test_a_condition_of_the_user_stays_theirs(serve: Any, body: bytes, name: str
         read_one(open_ranges(server.url("/file.h5"), Access(storage_options=options), expected=identity), SPANS[0])
 
 
-def test_a_condition_of_the_user_that_is_not_met_is_no_change(serve: Any, body: bytes) -> None:
+def test_a_failed_condition_of_the_user_does_not_mean_that_the_file_changed(serve: Any, body: bytes) -> None:
     server = serve(body)
     with pytest.raises(SourceError, match="the server answered HTTP 412") as caught:
         read_one(

@@ -78,7 +78,7 @@ def test_archives_have_no_host(url: str, parts: tuple[str, str]) -> None:
     assert split_path(url) == parts
 
 
-def test_the_file_is_named_by_the_first_link_that_is_no_cache() -> None:
+def test_the_file_is_named_by_the_first_link_that_is_not_a_cache() -> None:
     assert find_named(["simplecache", "s3://bucket/a"]) == 1
     assert find_named(["zip://a", "simplecache", "https://host/a.zip"]) == 0
     assert find_named(["a.h5"]) == 0

@@ -46,7 +46,7 @@ def test_the_identity_is_size_and_time(path: Path) -> None:
         assert source.identity == Identity(nbytes=200, mtime="2020-01-01T12:00:00.123456789Z")
 
 
-def test_times_outside_the_calendar_are_not_told() -> None:
+def test_times_outside_the_calendar_are_not_shown() -> None:
     assert format_mtime(-1) == "1969-12-31T23:59:59.999999999Z"
     assert format_mtime(10**30) is None
 

@@ -14,5 +14,5 @@ def test_a_log_reads_as_a_sentence() -> None:
     ("nbytes", "text"),
     [(0, "0 bytes"), (999, "999 bytes"), (2048, "2.0 kB"), (100_000, "0.1 MB"), (5 * 10**9, "5000.0 MB")],
 )
-def test_bytes_are_told_in_powers_of_a_thousand(nbytes: int, text: str) -> None:
+def test_sizes_are_shown_in_powers_of_a_thousand(nbytes: int, text: str) -> None:
     assert format_nbytes(nbytes) == text

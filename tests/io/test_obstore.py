@@ -96,7 +96,7 @@ def test_a_file_that_becomes_shorter_is_a_source_error() -> None:
             source.read_many([Span(1, 2)])
 
 
-def test_access_that_is_refused_is_told_so() -> None:
+def test_refused_access_is_reported() -> None:
     class Closed:
         def head(self, path: str) -> Any:
             raise obstore.exceptions.PermissionDeniedError("signed with hunter2")

@@ -98,7 +98,7 @@ def test_a_round_never_makes_more_requests_than_it_lacks_stretches(
     assert len(found) <= len(lacking) or places(found.tolist()) == places(rest.tolist())
 
 
-def test_what_is_left_of_a_file_is_read_where_it_is_little() -> None:
+def test_the_rest_of_a_file_is_read_if_it_is_small() -> None:
     held = ranges((0, 600))
     assert plan(ranges((700, 710)), held, 1000, replace(LIMITS, whole_nbytes=400)).tolist() == [[600, 1000]]
     assert plan(ranges((700, 710)), held, 1000, replace(LIMITS, whole_nbytes=399)).tolist() == [[700, 710]]

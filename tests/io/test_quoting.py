@@ -57,7 +57,7 @@ def test_any_name_survives_a_url(name: str) -> None:
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="#"), max_size=20))
-def test_what_is_settled_is_sent_as_it_is(rest: str) -> None:
+def test_settled_urls_are_sent_unchanged(rest: str) -> None:
     settled = settle_link(f"https://host/x{rest}")
     assert settled.isascii()
     assert settle_link(settled) == settled
@@ -65,13 +65,13 @@ def test_what_is_settled_is_sent_as_it_is(rest: str) -> None:
 
 
 @pytest.mark.parametrize("character", ASCII)
-def test_the_user_is_warned_of_each_escape_in_a_query_that_fsspec_undoes(character: str) -> None:
+def test_each_escape_in_a_query_that_fsspec_decodes_causes_a_warning(character: str) -> None:
     url = f"https://host/a?x=%{ord(character):02X}"
     is_same = str(yarl.URL(url)) == url
     assert is_rewritten(url) == (not is_same and quote(character, safe="") != character)
 
 
-def test_in_a_path_the_user_is_warned_of_what_may_be_parameters() -> None:
+def test_parameters_in_a_path_cause_a_warning() -> None:
     assert [character for character in ASCII if is_rewritten(f"https://host/a%{ord(character):02x}")] == [";"]
     assert not is_rewritten("s3://bucket/a%3Bb")
 

@@ -249,7 +249,7 @@ def test_one_failure_ends_the_others(serve: Any, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("url", ["http", "path"])
-def test_what_goes_wrong_with_the_bytes_is_told_as_it_is(serve: Any, body: bytes, tmp_path: Path, url: str) -> None:
+def test_exceptions_of_deliver_are_passed_on(serve: Any, body: bytes, tmp_path: Path, url: str) -> None:
     path = tmp_path / "file.h5"
     path.write_bytes(body)
     reader = open_ranges(str(path) if url == "path" else serve(body).url("/file.h5"))
@@ -336,7 +336,7 @@ def test_a_local_file_that_was_written_again_is_a_changed_one(body: bytes, tmp_p
     assert read(open_ranges(str(path), expected=Identity(nbytes=len(body))), SPANS) == expected(body, SPANS)
 
 
-def test_a_local_file_that_was_replaced_is_read_by_whoever_opens_it_then(body: bytes, tmp_path: Path) -> None:
+def test_opening_a_replaced_local_file_reads_the_new_one(body: bytes, tmp_path: Path) -> None:
     path = tmp_path / "file.h5"
     path.write_bytes(body)
     before = open_ranges(str(path))

@@ -251,7 +251,7 @@ def test_a_file_that_is_replaced_in_mid_scan_is_not_mixed(serve: Any, body: byte
         assert "again" in caught.value.remedy
 
 
-def test_a_server_without_an_address_is_told_in_words() -> None:
+def test_a_server_name_that_cannot_be_resolved_is_reported() -> None:
     with pytest.raises(SourceError, match=r"^http://nowhere\.invalid/file\.h5: the server's name cannot be resolved"):
         open_source("http://nowhere.invalid/file.h5")
 
@@ -290,7 +290,7 @@ def test_the_whole_of_a_large_file_instead_of_a_range_is_refused(serve: Any, bod
         source.read_many([Span(1000, 100)])
 
 
-def test_a_server_that_hides_the_size_is_told_so(serve: Any, body: bytes) -> None:
+def test_a_server_that_hides_the_size_is_reported(serve: Any, body: bytes) -> None:
     server = serve(body, faults=Faults(hide_size=True))
     with pytest.raises(SourceError, match="does not state the size"):
         open_source(server.url("/file.h5"))

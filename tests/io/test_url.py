@@ -51,7 +51,7 @@ def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
         "jwt=b",
     ],
 )
-def test_a_query_with_a_secret_stands_in_no_reference(query: str) -> None:
+def test_references_never_contain_a_query_with_a_secret(query: str) -> None:
     assert reference_url(f"https://host/a.h5?{query}") == ("https://host/a.h5", True)
     assert reference_url(f"zip://a.h5::https://host/a.zip?{query}") == ("zip://a.h5::https://host/a.zip", True)
 
@@ -64,7 +64,7 @@ def test_a_query_with_a_secret_stands_in_no_reference(query: str) -> None:
         "abfs://container@account.dfs.core.windows.net/a.h5",
     ],
 )
-def test_a_url_without_a_secret_stands_in_references_as_it_is(url: str) -> None:
+def test_references_contain_a_url_without_secrets_unchanged(url: str) -> None:
     assert reference_url(url) == (url, False)
 
 

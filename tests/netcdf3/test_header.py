@@ -107,7 +107,7 @@ def test_no_more_is_read_than_up_to_the_first_value():
     assert sum(span.nbytes for spans in reading.requests for span in spans) <= 64 << 10
 
 
-def test_the_values_of_a_far_away_first_variable_are_not_read():
+def test_the_values_of_a_distant_first_variable_are_not_read():
     variables = [
         Var(name="record", code="i4", dimensions=("t",), values=[1, 2]),
         Var(name="fixed", code="f8", dimensions=("x",), values=np.zeros(100_000)),

@@ -81,7 +81,7 @@ def test_a_cut_file_names_what_is_missing():
     assert "3 of 10 records are incomplete, 9 bytes are missing" in messages[1]
 
 
-def test_the_missing_padding_of_the_last_record_is_no_problem():
+def test_missing_padding_of_the_last_record_causes_no_problem():
     assert interpret_classic(scan(record("a", "f8"), record("b", "i1"), cut=1), "u").problems == ()
 
 

@@ -113,7 +113,7 @@ def test_an_external_link_to_a_file_that_could_not_be_had_is_named(path: Path) -
     assert "'/v' in 'gone.h5'" in problem.message
 
 
-def test_committed_datatypes_are_no_variables_and_no_problem(path: Path) -> None:
+def test_committed_datatypes_are_neither_variables_nor_problems(path: Path) -> None:
     with h5py.File(path, "w") as file:
         file["type"] = np.dtype([("a", "i4")])
     naming = named(path)

@@ -91,7 +91,7 @@ def test_booleans_of_several_bytes_are_recorded(base: str, number: str | None, t
         ({"names": ["a", "b"], "formats": ["i1", "<f8"], "offsets": [0, 8], "itemsize": 16}, ("a", "b")),
     ],
 )
-def test_records_are_told_by_their_members_where_these_are_not_seen(
+def test_the_members_of_records_are_recorded_if_the_array_does_not_show_them(
     kind: Any, members: tuple[str, ...], tmp_path: Path
 ) -> None:
     assert form_of(kind, tmp_path).members == members
@@ -100,7 +100,7 @@ def test_records_are_told_by_their_members_where_these_are_not_seen(
 @pytest.mark.parametrize(
     ("padding", "expected"), [(h5t.STR_SPACEPAD, " "), (h5t.STR_NULLPAD, ""), (h5t.STR_NULLTERM, "")]
 )
-def test_blanks_that_fill_up_text_are_told(padding: int, expected: str, tmp_path: Path) -> None:
+def test_the_padding_of_text_is_recorded(padding: int, expected: str, tmp_path: Path) -> None:
     assert form_of(text(5, padding), tmp_path).padding == expected
 
 
@@ -158,7 +158,7 @@ def test_attributes_of_types_that_netcdf_does_not_know_are_foreign(tmp_path: Pat
             assert sorted(node.attributes.keys() - set(foreign) - {"flag", "pair"}) == sorted(shown.ncattrs())
 
 
-def test_dimensions_that_may_grow_are_told_by_the_group_that_has_them(tmp_path: Path) -> None:
+def test_unlimited_dimensions_are_recorded_in_their_group(tmp_path: Path) -> None:
     path = tmp_path / "dimensions.nc"
     with netCDF4.Dataset(path, "w") as file:
         file.createDimension("bare", None)
@@ -174,7 +174,7 @@ def test_dimensions_that_may_grow_are_told_by_the_group_that_has_them(tmp_path: 
     ]
 
 
-def test_attributes_that_are_filled_up_with_blanks_are_told_with_their_size(tmp_path: Path) -> None:
+def test_the_size_of_space_padded_attributes_is_recorded(tmp_path: Path) -> None:
     path = tmp_path / "padded.h5"
     with h5py.File(path, "w") as file:
         for place in (file, file.create_dataset("v", data=[1.0])):

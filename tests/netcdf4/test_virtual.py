@@ -246,7 +246,7 @@ def test_missing_sources_read_as_fill_and_are_named(tmp_path: Path) -> None:
         assert interpret(related).missing == ("'a' in 'none.h5'", "'none' in 's.h5'")
 
 
-def test_a_fill_value_that_is_never_written_is_shown_all_the_same(tmp_path: Path) -> None:
+def test_a_fill_value_is_shown_even_if_it_is_never_written(tmp_path: Path) -> None:
     space = h5py.h5s.create_simple((4,))
     plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     plist.set_fill_value(np.array(9, "i4"))
@@ -257,7 +257,7 @@ def test_a_fill_value_that_is_never_written_is_shown_all_the_same(tmp_path: Path
 
 
 @pytest.mark.parametrize("content", [b"", b"x" * 2000])
-def test_a_source_file_that_is_no_hdf5_file_is_not_taken_for_missing(tmp_path: Path, content: bytes) -> None:
+def test_a_source_file_that_is_not_hdf5_is_not_taken_for_missing(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "s.h5").write_bytes(content)
     path = write_virtual(tmp_path / "v.h5", (4,), [(slice(0, 4), h5py.VirtualSource("s.h5", "a", (4,)))])
     with pytest.raises(OSError, match="signature"):
@@ -400,7 +400,7 @@ def test_the_trap_shows_what_h5py_shows() -> None:
     compare(path)
 
 
-def test_every_error_has_a_kind_and_a_remedy_or_is_told_where(tmp_path: Path) -> None:
+def test_every_error_has_a_kind_and_a_remedy_or_a_place(tmp_path: Path) -> None:
     path = write_virtual(tmp_path / "v.h5", (4,), [(slice(0, 4), h5py.VirtualSource("http://far/s.h5", "a", (4,)))])
     with (
         opened(path) as related,

@@ -162,7 +162,7 @@ def test_a_file_on_a_web_server(server: RangeServer, name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if not set("#?") & set(name) and "%2" not in name])
-def test_what_may_not_stand_in_a_url_is_escaped(server: RangeServer, name: str, tmp_path: Path) -> None:
+def test_illegal_characters_in_urls_are_escaped(server: RangeServer, name: str, tmp_path: Path) -> None:
     made = check(Way(url=server.url(f"/d/{name}"), reading=FAR), values_of(name), tmp_path, with_xarray=False)
     (url,) = made.hierarchy.urls
     assert url.isascii()
@@ -248,7 +248,7 @@ def test_a_raw_query_is_escaped_and_kept(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a#b.h5", "a?b%20{{x}}.h5"])
-def test_a_version_of_an_object_is_read_and_others_are_told_how(
+def test_a_version_of_an_object_is_read_and_other_readers_get_a_remedy(
     s3: dict[str, Any], folder: Path, name: str, tmp_path: Path
 ) -> None:
     filesystem = fsspec.filesystem("s3", version_aware=True, **s3)

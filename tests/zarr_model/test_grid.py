@@ -261,5 +261,5 @@ def test_grids_that_h5zarr_does_not_read_are_unsupported() -> None:
 
 
 @pytest.mark.parametrize("value", [None, 3, "3", [1.0], [True], [-1], {}, [2**63]])
-def test_what_is_no_list_of_lengths_is_none(value: Any) -> None:
+def test_lengths_must_be_a_list_of_integers(value: Any) -> None:
     assert decode_lengths(value) is None

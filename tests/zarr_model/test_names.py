@@ -13,7 +13,7 @@ def test_chains_and_several_protocols_are_problems() -> None:
     assert "file, s3" in problem.message
 
 
-def test_names_that_version_3_reserves_are_warned_of() -> None:
+def test_names_that_version_3_reserves_cause_a_warning() -> None:
     (warning,) = check_reserved(["/", "/a", "/_b", "/a__b", "/obs/__categories", "/obs/__categories/x"])
     assert warning.path == "/obs/__categories"
     assert "reserves" in warning.message

@@ -273,9 +273,7 @@ def test_the_engine_shows_the_types_of_the_file_and_never_the_record(
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_the_record_comes_back_from_every_container_and_is_no_attribute(
-    ocean: Path, container: str, tmp_path: Path
-) -> None:
+def test_every_container_restores_the_record_and_hides_it(ocean: Path, container: str, tmp_path: Path) -> None:
     with h5py.File(typed(ocean), "a") as file:
         file["deep/a"].attrs["_FillValue"] = np.float64(np.nan)
     out = write_to(container, ocean, tmp_path)

@@ -258,7 +258,7 @@ def test_without_a_fill_value_the_attribute_is_what_is_masked(told: Any) -> None
     assert node.fill_value == 0.0
 
 
-def test_the_attribute_may_be_the_unsigned_number_that_the_stored_one_stands_for() -> None:
+def test_the_attribute_may_be_given_as_an_unsigned_number() -> None:
     node = decode_array({"_FillValue": 255, "_Unsigned": "true"}, dtype="|i1").nodes["/v"]
     assert node.attributes == {"_FillValue": -1, "_Unsigned": "true"}
 
@@ -303,7 +303,7 @@ def test_text_that_is_missing_data_in_version_2_only_is_left_out_with_a_warning(
         ("now", "<M8[s]"),
     ],
 )
-def test_a_fill_value_that_is_none_is_malformed(fill: Any, dtype: str) -> None:
+def test_an_invalid_fill_value_is_malformed(fill: Any, dtype: str) -> None:
     with pytest.raises(MalformedFile, match="/v: the fill value does not fit the type") as caught:
         decode_array(dtype=dtype, fill_value=fill)
     assert caught.value.remedy
@@ -323,7 +323,7 @@ def test_a_type_that_version_3_lacks_is_a_problem_and_the_rest_is_there(dtype: A
 @pytest.mark.parametrize(
     "dtype", [None, 5, [], ["a"], [["a"]], [["", "<i4"]], [["a", "<i4"], ["a", "<i4"]], [["a", 5]], {}]
 )
-def test_a_type_that_is_none_is_malformed(dtype: Any) -> None:
+def test_an_invalid_type_is_malformed(dtype: Any) -> None:
     with pytest.raises(MalformedFile, match=r"^refs.json: /v: "):
         decode_array(dtype=dtype)
 
@@ -388,7 +388,7 @@ def test_objects_in_other_codecs_are_a_problem(name: str) -> None:
     assert problem.kind == "unsupported"
 
 
-def test_ids_that_nobody_knows_are_those_of_numcodecs_and_ours_keep_their_names() -> None:
+def test_unknown_ids_become_codecs_of_numcodecs_and_own_ids_keep_their_names() -> None:
     steps = [{"id": "h5zarr.filter", "filter": "lz4"}, {"id": "grib", "var": "t"}, {"id": "blosc", "cname": "snappy"}]
     node = decode_array(filters=steps).nodes["/v"]
     assert isinstance(node, ArrayNode)

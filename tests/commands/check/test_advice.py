@@ -184,12 +184,12 @@ def test_netcdf3_is_mended_by_nccopy(tmp_path: Path) -> None:
     assert found.command == f"nccopy -k nc4 -s -d 4 -c w:200,500 {shlex.quote(str(path))} out.nc"
 
 
-def test_a_name_that_cannot_stand_in_a_list_gets_no_command() -> None:
+def test_no_command_is_suggested_for_a_name_that_a_list_cannot_contain() -> None:
     assert Mending(source=Location.parse("a.h5")).rechunk("/a,b", (1,)) == ""
     assert Mending(source=Location.parse("a.h5")).compress("/a:b") == ""
 
 
-def test_a_file_that_is_far_away_is_mended_by_its_name_alone() -> None:
+def test_a_remote_file_is_mended_by_its_name_alone() -> None:
     command = Mending(source=Location.parse("https://user:secret@example.org/d/a b.nc?token=secret")).gather()
     assert command == "h5repack -S PAGE -G 4194304 'a b.nc' out.nc"
 

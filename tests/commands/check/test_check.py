@@ -61,7 +61,7 @@ def test_a_name_that_looks_like_a_pattern_is_a_file(tmp_path: Path) -> None:
     assert file.source == str(path)
 
 
-def test_files_are_told_of_when_they_are_done(files: list[Path]) -> None:
+def test_files_are_reported_when_they_are_done(files: list[Path]) -> None:
     told: list[tuple[str, int]] = []
     h5zarr.check(files, on_file=lambda source, count: told.append((source, count)))
     assert sorted(told) == [(str(path), 3) for path in files]

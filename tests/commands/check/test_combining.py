@@ -174,7 +174,7 @@ def test_many_values_are_cut_short(tmp_path: Path) -> None:
     assert difference_text(difference).endswith("and 2 other values in 2 files")
 
 
-def test_a_variable_that_is_refused_in_one_file_is_told(tmp_path: Path) -> None:
+def test_a_variable_that_is_refused_in_one_file_is_reported(tmp_path: Path) -> None:
     paths = [write(tmp_path / "a.nc"), write(tmp_path / "b.nc", without=("w",))]
     with h5py.File(paths[1], "a") as file:
         file["w"] = np.array([np.arange(2), np.arange(3)], h5py.vlen_dtype(np.dtype("i4")))

@@ -59,7 +59,7 @@ def test_collections_are_checked_without_an_exception(folder: str) -> None:
     json.dumps(report.to_json(), allow_nan=False)
 
 
-def test_a_chunk_is_told_with_its_size_and_the_requests_for_a_gigabyte(tmp_path: Path) -> None:
+def test_chunks_are_reported_with_their_size_and_requests_per_gigabyte(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "file.h5", "w") as file:
         file.create_dataset("v", data=np.zeros((100, 1000), "f8"), chunks=(10, 400), compression="gzip")
     (variable,) = check_one(tmp_path / "file.h5").variables
@@ -84,7 +84,7 @@ def test_only_chunks_that_are_stored_are_counted(tmp_path: Path) -> None:
     assert found["/none"].compression_ratio is None
 
 
-def test_what_is_inlined_and_what_is_refused_are_told_apart(tmp_path: Path) -> None:
+def test_inlined_and_refused_variables_are_distinguished(tmp_path: Path) -> None:
     file = check_one(make_ocean(tmp_path / "ocean.h5"))
     found = by_path(file)
     assert found["/time"].verdict is Verdict.INLINED
@@ -94,7 +94,7 @@ def test_what_is_inlined_and_what_is_refused_are_told_apart(tmp_path: Path) -> N
     assert not file.is_virtualisable
 
 
-def test_metadata_are_told_without_the_values_that_are_inlined(tmp_path: Path) -> None:
+def test_the_reported_metadata_exclude_inlined_values(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "file.h5", "w", userblock_size=512) as file:
         file.create_dataset("v", data=np.zeros(5_000_000), chunks=(500_000,))
     cost = check_one(tmp_path / "file.h5").metadata

@@ -180,7 +180,7 @@ def test_a_source_that_changed_is_noticed_after_conversions(tmp_path: Path) -> N
         zarr.open_group(h5zarr.open_store(tmp_path / "b.json"), mode="r")["x"][...]
 
 
-def test_what_was_left_out_of_the_file_is_still_told(tmp_path: Path) -> None:
+def test_omissions_of_the_first_translation_are_still_reported(tmp_path: Path) -> None:
     translation = translate(make_ocean(tmp_path / "ocean.h5"), tmp_path / "a.json")
     for out in containers(tmp_path).values():
         assert convert(tmp_path / "a.json", out).problems == translation.problems != ()
@@ -214,7 +214,7 @@ def test_a_repository_is_not_written_onto_itself(tmp_path: Path) -> None:
         convert(f"icechunk+file://{tmp_path}/r", f"icechunk+file://{tmp_path}/./r")
 
 
-def test_a_file_is_no_references(tmp_path: Path) -> None:
+def test_a_data_file_is_not_taken_for_references(tmp_path: Path) -> None:
     with pytest.raises(WrongFormat, match="not references") as refused:
         convert(make_plain(tmp_path / "plain.h5"), tmp_path / "a.json")
     assert "h5zarr translate" in refused.value.remedy

@@ -167,7 +167,7 @@ def test_a_part_that_is_named_and_never_there_does_not_hold_a_run_up(place: Plac
     assert set(sources(place)) == {"a"}
 
 
-def test_a_file_that_is_no_part_is_left_alone(place: Place) -> None:
+def test_other_files_than_parts_are_left_alone(place: Place) -> None:
     place.write(f"{PARTS}/notes.parquet", b"not a table")
     place.write(f"{PARTS}/notes.txt", b"not a table")
     catalog = Catalog(place)
@@ -217,7 +217,7 @@ def test_a_catalog_of_a_later_version_has_other_columns_types_and_statuses(place
         pa.table({"source": [[1]], "status": [3]}),
     ],
 )
-def test_a_table_that_is_something_else_is_no_catalog(table: Any, place: Place) -> None:
+def test_other_tables_are_not_taken_for_catalogs(table: Any, place: Place) -> None:
     write_table(place, table)
     with pytest.raises(OutputError, match="this is not a catalog") as caught:
         Catalog(place)
@@ -235,7 +235,7 @@ def test_others_can_query_it(place: Place, tmp_path: Path) -> None:
     assert frame.problems[0][0]["kind"] == "filter"
 
 
-def test_a_name_whose_bytes_are_no_text_can_be_written(place: Place) -> None:
+def test_a_name_that_is_not_utf8_can_be_written(place: Place) -> None:
     name = os.fsdecode(b"/data/a\xff.nc")
     catalog = Catalog(place)
     catalog.add(row(writable(name), reason=f"gone: {name} \ud800: no", found_by=name))

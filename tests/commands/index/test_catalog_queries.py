@@ -233,7 +233,7 @@ def test_the_query_that_the_help_shows_finds_what_failed(catalog: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["nbytes", "etag", "mtime", "version"])
-def test_nulls_are_found_beside_values_that_are_all_the_same(name: str, tmp_path: Path) -> None:
+def test_nulls_are_found_among_equal_values(name: str, tmp_path: Path) -> None:
     identity = Identity(nbytes=12, etag='"a"', mtime="2026", version="1")
     about: dict[str, Any] = {"found_by": "", "settings": "", "status": Status.INDEXED, "time": BEGAN}
     rows = [

@@ -105,7 +105,7 @@ def test_a_cluster_that_is_gone_is_an_error_and_what_was_finished_is_kept(tmp_pa
 
 
 @pytest.mark.slow
-def test_an_address_where_nobody_answers_is_an_error(tmp_path: Path) -> None:
+def test_an_address_without_a_server_is_an_error(tmp_path: Path) -> None:
     fill(tmp_path / "data", 1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -117,7 +117,7 @@ def test_an_address_where_nobody_answers_is_an_error(tmp_path: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_an_address_that_is_none_is_an_error(tmp_path: Path) -> None:
+def test_an_undefined_address_is_an_error(tmp_path: Path) -> None:
     fill(tmp_path / "data", 1)
     with started(tmp_path / "data", tmp_path / "refs", "--dask", "tcp://host:port") as process:
         code, said = finish(process)

@@ -100,7 +100,7 @@ def test_what_a_batch_had_no_time_for_is_done_by_another() -> None:
 
 
 @pytest.mark.parametrize("deadly", [{7}, {0}, {99}, {3, 4, 50}, set(range(100))])
-def test_those_of_which_workers_die_are_found_out_and_all_others_are_done(deadly: set[int]) -> None:
+def test_files_that_kill_workers_are_found_and_all_others_are_done(deadly: set[int]) -> None:
     names = {f"/data/{number}.nc" for number in deadly}
 
     def act(batch: Sequence[Task]) -> Batch:
@@ -128,7 +128,7 @@ def test_a_death_that_does_not_come_again_costs_no_file() -> None:
     assert pool.renewed > 0
 
 
-def test_what_failed_for_a_passing_reason_is_tried_again_later_and_told_of_once() -> None:
+def test_temporary_failures_are_retried_later_and_reported_once() -> None:
     tries: dict[str, int] = {}
 
     def act(batch: Sequence[Task]) -> Batch:
@@ -160,7 +160,7 @@ def test_an_error_of_the_executor_itself_is_the_failure_of_one_task_only() -> No
     assert len(found) == 20
 
 
-def test_batches_that_somebody_else_cancels_are_done_again() -> None:
+def test_batches_that_were_cancelled_are_repeated() -> None:
     cancelled: list[Future[Batch]] = []
 
     class Restarted(Pool):

@@ -139,7 +139,7 @@ def test_an_object_that_is_replaced_while_it_is_read_is_never_a_mixture(
         assert h5zarr.index([url], out, executor=threads).unchanged_count == 1
 
 
-def test_secrets_in_the_urls_of_a_list_are_in_nothing_that_is_told_or_written(
+def test_no_output_contains_the_secrets_in_the_urls_of_a_list(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], threads_for_command: None
 ) -> None:
     out, report = tmp_path / "refs", tmp_path / "run.json"

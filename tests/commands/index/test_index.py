@@ -294,7 +294,7 @@ def test_what_the_report_says_is_json_and_metrics(data: Path, tmp_path: Path, th
     assert "h5zarr_index_success 0" in lines
 
 
-def test_an_error_of_a_kind_that_nobody_thought_of_is_one_files_failure(
+def test_an_unexpected_error_fails_only_one_file(
     data: Path, tmp_path: Path, threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from h5zarr.commands.index import work

@@ -95,7 +95,7 @@ def test_local_names_with_special_letters_are_indexed(tmp_path: Path, threads: T
         assert (out / row.output).read_bytes() == (tmp_path / "expected.json").read_bytes()
 
 
-def test_a_local_name_whose_bytes_are_no_text_does_not_end_a_job(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
+def test_a_local_name_that_is_not_utf8_does_not_end_a_job(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
     data, out = tmp_path / "data", tmp_path / "refs"
     data.mkdir()
     (data / "good.nc").write_bytes(SMALL)

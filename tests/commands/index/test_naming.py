@@ -108,7 +108,7 @@ def test_a_name_is_the_path_with_the_suffix() -> None:
     assert named(["ocean.nc"], "{hash}") == {"ocean.nc": f"{digest('s3://bucket/ocean.nc')}.json"}
 
 
-def test_what_may_not_stand_in_a_name_is_escaped_as_in_urls() -> None:
+def test_illegal_characters_in_names_are_escaped_as_in_urls() -> None:
     assert named(["a b.nc", "50%.nc", "a?#.nc", "a[1].nc", "../up.nc"]) == {
         "a b.nc": "a b.nc.json",
         "50%.nc": "50%25.nc.json",

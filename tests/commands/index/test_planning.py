@@ -148,7 +148,7 @@ def test_only_who_lists_the_same_can_say_that_a_source_is_gone() -> None:
     }
 
 
-def test_a_source_that_nobody_is_known_to_have_found_is_adopted_by_who_lists_it() -> None:
+def test_a_source_without_a_known_origin_is_adopted_by_the_next_listing() -> None:
     plan = make_plan(listing(("a.nc", BEFORE)), [row("a.nc", found_by=""), row("b.nc", found_by="")], RULES)
     assert names(plan) == {"unchanged": ["?"]}
     assert [one.found_by for one in plan.adopted] == [PATTERN]

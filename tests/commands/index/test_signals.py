@@ -171,7 +171,7 @@ def test_a_worker_that_is_killed_from_outside_costs_no_file(slow_server: RangeSe
 
 
 @pytest.mark.slow
-def test_a_script_without_a_main_part_is_told_so(tmp_path: Path) -> None:
+def test_a_script_without_a_main_guard_is_reported(tmp_path: Path) -> None:
     fill(tmp_path / "data", 3)
     data, out, script = str(tmp_path / "data"), str(tmp_path / "refs"), tmp_path / "script.py"
     script.write_text(f"import h5zarr\nh5zarr.index({data!r}, {out!r}, workers=1)\n")

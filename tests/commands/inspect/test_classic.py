@@ -57,7 +57,7 @@ def test_every_type_can_be_shown(name: str, capsys: pytest.CaptureFixture[str]):
         assert "three_u8 = 0, 18446744073709551615, 17 (uint64)" in output
 
 
-def test_streaming_and_what_is_wrong_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_streaming_and_truncated_files_are_described(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     main(["inspect", str(SAMPLES / "classic_streaming.nc")])
     assert "6 records of 12 bytes (counted: the header does not say)" in capsys.readouterr().out
     path = tmp_path / "cut.nc"

@@ -51,6 +51,6 @@ def test_axes_without_a_scale_have_no_name():
     assert find_dimensions(made).of_axes("/v", made.objects[2]) == (None, None)  # type: ignore[arg-type]
 
 
-def test_a_reference_to_what_is_no_scale_names_nothing():
+def test_a_reference_to_a_dataset_that_is_not_a_scale_is_ignored():
     made = file(group(1, {"v": 2}), dataset(2, None, space(3), dimension_list(77)))
     assert find_dimensions(made).of_axes("/v", made.objects[2]) == (None,)  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ def test_a_small_file_on_one_screen():
     assert only(ocean()) + "\n" == OCEAN
 
 
-def test_storage_stands_beside_the_shape_when_there_is_room():
+def test_storage_is_shown_beside_the_shape_if_there_is_room():
     assert "    time  float64  (time=240)           contiguous 1.92 kB" in lines(ocean(), width=140)
 
 
@@ -217,7 +217,7 @@ def test_virtual_mappings_and_external_segments_are_listed():
     assert shown[-1] == "        … 2 more mappings"
 
 
-def test_members_of_a_wide_compound_stand_below_it():
+def test_members_of_a_wide_compound_are_listed_below_it():
     members = tuple(CompoundMember(name=f"field{n}", byte_offset=4 * n, datatype=integer()) for n in range(8))
     shown = lines(file(group(1, {"t": 2}), dataset(2, Compound(nbytes=32, members=members), space(3))))
     assert shown[2] == "    t  compound of 8 members  (3)  contiguous 96 bytes"

@@ -58,7 +58,7 @@ def outcome(source: Source, path: Path) -> tuple[list[bytes], tuple[Problem, ...
 
 
 @pytest.mark.parametrize("path", COLLECTIONS)
-def test_a_file_is_the_same_from_far_away(path: Path) -> None:
+def test_a_remote_file_reads_like_the_local_one(path: Path) -> None:
     expected = outcome(open_source(str(path)), path)
     # Nothing that only the last line of defence has caught: that would be an error of ours, told as one of the file's.
     assert isinstance(expected, str) or not any(SURPRISED in problem.message for problem in expected[1])

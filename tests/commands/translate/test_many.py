@@ -55,7 +55,7 @@ def test_several_are_in_flight_and_share_their_connections(server: RangeServer) 
     assert server.counts.max_in_flight > 2
 
 
-def test_nothing_is_begun_for_which_nobody_asks(server: RangeServer) -> None:
+def test_files_are_processed_lazily(server: RangeServer) -> None:
     taken: list[str] = []
 
     def urls() -> Iterator[str]:

@@ -53,7 +53,7 @@ def test_references_are_absolute_wherever_they_are_made(plain: Path, tmp_path: P
     assert references(tmp_path / "refs.json")["x/c/0"] == [str(plain), address, 16000]
 
 
-def test_the_target_url_stands_in_the_place_of_the_source(plain: Path, tmp_path: Path) -> None:
+def test_the_target_url_replaces_that_of_the_source(plain: Path, tmp_path: Path) -> None:
     translate(plain, tmp_path / "refs.json", target_url="s3://bucket/plain.h5")
     text = (tmp_path / "refs.json").read_text()
     assert json.loads(text)["refs"]["x/c/0"][0] == "s3://bucket/plain.h5"

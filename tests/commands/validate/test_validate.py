@@ -108,7 +108,7 @@ def test_everything_is_found_at_once() -> None:
     assert {"zarr3/shape", "zarr3/fill-value", "zarr3/data-type", "zarr3/codecs"} <= {one.rule for one in result.errors}
 
 
-def test_many_keys_of_one_kind_are_told_in_a_few_lines() -> None:
+def test_many_keys_of_one_kind_are_reported_in_a_few_lines() -> None:
     def change(made: Made) -> None:
         made.refs |= {f"v/c/{number}/9": ["s3://bucket/file.nc", 0, 16] for number in range(1000)}
 
@@ -120,7 +120,7 @@ def test_many_keys_of_one_kind_are_told_in_a_few_lines() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{}", b'{"version": 1}', b'{"version": 1, "refs": {}}', b"{", b"\x89HDF"]
 )
-def test_what_is_no_reference_file_is_an_error(content: bytes, tmp_path: Path) -> None:
+def test_other_files_than_references_are_an_error(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "refs.json"
     path.write_bytes(content)
     with pytest.raises(H5ZarrError):
@@ -259,7 +259,7 @@ def places(value: Any, above: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @settings(max_examples=300)
 @given(data=st.data(), form=st.sampled_from(["json3", "json2", "parquet3", "parquet2"]))
-def test_whatever_stands_in_metadata_every_rule_can_be_applied(data: st.DataObject, form: str) -> None:
+def test_every_rule_can_be_applied_to_any_metadata(data: st.DataObject, form: str) -> None:
     made = make(form)
     for _ in range(data.draw(st.integers(1, 3))):
         target = data.draw(st.sampled_from(["nodes", "refs", "document"]))

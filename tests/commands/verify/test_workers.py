@@ -207,7 +207,7 @@ def test_small_arrays_share_a_task(refs: Path, here: type[HereInstead]) -> None:
     assert all(sum(run.nbytes for run in task) <= 2 * BLOCK_NBYTES for task in made[0].tasks)
 
 
-def test_every_array_is_told_of_once(faulty: Path, here: type[HereInstead]) -> None:
+def test_every_array_is_reported_once(faulty: Path, here: type[HereInstead]) -> None:
     told: list[tuple[str, int]] = []
     found = verify(faulty, workers=3, on_array=lambda array, count: told.append((array.path, count)))
     assert sorted(path for path, _ in told) == sorted(one.path for one in found.arrays)
@@ -272,7 +272,7 @@ def test_fewer_than_one_worker_is_refused(count: int, refs: Path) -> None:
 # --- when they die
 
 
-def test_a_part_of_which_a_process_dies_is_an_error_of_its_array(refs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_kills_its_process_is_an_error_of_its_array(refs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spreading, "compare_runs", workers.deadly)
     found = verify(refs, workers=2)
     assert [one.path for one in found.arrays if not one.is_right] == ["/deadly"]

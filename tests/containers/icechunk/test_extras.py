@@ -19,12 +19,12 @@ def test_what_is_sorted_needs_no_order() -> None:
 
 
 @pytest.mark.parametrize("order", [None, [0], [0, 0], [1, 2], ["b", "a"], {"a": 1}, [True, False]], ids=str)
-def test_what_is_no_order_of_these_leaves_them_sorted(order: Any) -> None:
+def test_an_invalid_order_leaves_the_names_sorted(order: Any) -> None:
     assert list(restore_order(["/b", "/a"], order)) == ["/a", "/b"]
 
 
 @pytest.mark.parametrize("told", [None, [], {"words": []}, {"words": {"/b": ["x"], "/a": {}}}, {"words": {"/a": [3]}}])
-def test_what_is_told_in_another_form_changes_nothing(told: Any) -> None:
+def test_invalid_extras_change_nothing(told: Any) -> None:
     nodes = {"/a": {"attributes": {"x": "NaN"}}}
     assert restore_nodes(nodes, told) == nodes
 

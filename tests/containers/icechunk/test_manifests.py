@@ -60,7 +60,7 @@ def test_how_it_is_laid_out_is_not_kept_in_the_configuration(tmp_path: Path) -> 
     assert config.manifest is None or config.manifest.splitting is None
 
 
-def test_a_layout_that_somebody_has_configured_stays(tmp_path: Path) -> None:
+def test_a_configured_layout_is_kept(tmp_path: Path) -> None:
     file = RawFile(tmp_path / "data.bin")
     hierarchy = make_hierarchy(file, {"/x": make_array(file, VALUES, (1, 1, 1))})
     place = tmp_path / "repository"

@@ -52,7 +52,7 @@ def with_paths(hierarchy: Hierarchy, files: list[RawFile]) -> Hierarchy:
     return replace(hierarchy, urls=tuple(str(file.path) for file in files))
 
 
-def test_all_that_was_written_comes_back_in_its_order(tmp_path: Path, place: Path) -> None:
+def test_everything_that_was_written_is_read_back_in_order(tmp_path: Path, place: Path) -> None:
     files = [RawFile(tmp_path / "a b%.bin"), RawFile(tmp_path / "other.bin")]
     text = np.arange(1500.0)
     hierarchy = with_paths(
@@ -105,7 +105,7 @@ def test_branches_tags_and_snapshots_are_chosen_by_name(tmp_path: Path, place: P
         ("icechunk+ftp://host/place", "not a location for"),
     ],
 )
-def test_a_repository_that_is_not_there_is_told(tmp_path: Path, url: str, what: str) -> None:
+def test_a_missing_repository_is_reported(tmp_path: Path, url: str, what: str) -> None:
     with pytest.raises(SourceError, match=what):
         read_icechunk(url.format(tmp_path))
     assert list(tmp_path.iterdir()) == []

@@ -110,7 +110,7 @@ def test_xarray_opens_a_repository_as_it_opens_other_references(tmp_path: Path, 
         xr.testing.assert_identical(ours.load(), theirs.load())
 
 
-def test_the_snapshot_says_what_it_was_made_of(tmp_path: Path, place: Path) -> None:
+def test_the_snapshot_records_its_sources(tmp_path: Path, place: Path) -> None:
     translation = translate(make_ocean(tmp_path / "ocean.nc"), url_of(place))
     (snapshot, *_) = open_repository(place).ancestry(branch="main")
     told = Provenance.from_json(snapshot.metadata["h5zarr"])
@@ -240,7 +240,7 @@ def test_a_failure_leaves_no_new_repository(tmp_path: Path, place: Path, monkeyp
     assert sorted(os.listdir(tmp_path)) == ["plain.h5", "repository"]
 
 
-def test_who_comes_second_is_told_and_changes_nothing(tmp_path: Path, place: Path, monkeypatch) -> None:
+def test_the_second_writer_gets_an_error_and_changes_nothing(tmp_path: Path, place: Path, monkeypatch) -> None:
     source = make_plain(tmp_path / "plain.h5")
     translate(source, url_of(place), message="first")
     fill = icechunk_writing._Writer._fill

@@ -20,7 +20,7 @@ def inlined(inline: dict[tuple[int, ...], bytes], rank: int) -> Manifest:
 
 
 @given(key_parts=KEY_PARTS, inline=st.dictionaries(st.tuples(*2 * [st.integers(0, 2**62)]), CONTENTS))
-def test_inlined_chunks_stand_in_the_order_of_the_array_under_any_name(
+def test_inlined_chunks_are_in_the_order_of_the_array_under_any_name(
     key_parts: tuple[str, str, str], inline: dict[tuple[int, ...], bytes]
 ) -> None:
     entries = b"".join(chunk_entries(key_parts, inlined(inline, 2), []))

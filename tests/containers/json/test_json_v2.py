@@ -166,7 +166,7 @@ def test_codecs_of_our_own_keep_their_names(raw_file: RawFile) -> None:
     assert read_back(hierarchy)["v"][...].tolist() == [0, 1, 2, 3, -7, -7, -7, -7]
 
 
-def test_a_damaged_chunk_is_told(raw_file: RawFile) -> None:
+def test_a_damaged_chunk_is_reported(raw_file: RawFile) -> None:
     array = make_array(
         raw_file, np.arange(4, dtype="i4"), codecs=(LITTLE, FLETCHER32), encode=lambda chunk: b"x" + checked(chunk)[1:]
     )

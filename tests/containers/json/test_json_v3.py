@@ -73,7 +73,7 @@ def test_missing_chunks_read_as_fill_and_the_others_as_they_are(raw_file: RawFil
     np.testing.assert_array_equal(read_back(make_hierarchy(raw_file, {"/v": array}))["v"][...], expected)
 
 
-def test_chunks_may_stand_in_several_files(tmp_path: Path) -> None:
+def test_chunks_may_be_in_several_files(tmp_path: Path) -> None:
     files = [RawFile(tmp_path / name) for name in ("one.bin", "second file.bin", "3")]
     values = np.arange(100, dtype="i8").reshape(10, 10)
     hierarchy = make_hierarchy(files, {"/v": make_array(files, values, (3, 4))})

@@ -157,7 +157,7 @@ def edited_lines(draw: st.DrawFn) -> bytes:
 
 @settings(max_examples=250)
 @given(edited_lines())
-def test_what_somebody_edited_reads_as_a_json_parser_reads_it(content: bytes) -> None:
+def test_edited_references_read_as_by_a_json_parser(content: bytes) -> None:
     check_same_outcome(content)
 
 

@@ -230,7 +230,7 @@ def test_a_document_that_holds_no_references_is_malformed(document: Any, what: s
 
 
 @pytest.mark.parametrize("content", [b"{", b"{'a': 1}", b'{"a":' * 100_000])
-def test_what_is_no_json_is_malformed(content: bytes) -> None:
+def test_invalid_json_is_malformed(content: bytes) -> None:
     with pytest.raises(MalformedFile, match=r"^refs.json: it is not valid JSON"):
         decode_references(content, "refs.json")
 
@@ -379,7 +379,7 @@ def test_chunks_may_be_inline_as_text_or_in_base64() -> None:
     ],
     ids=lambda value: str(value)[:30].encode("ascii", "replace").decode(),
 )
-def test_a_value_that_is_no_chunk_is_malformed_and_its_key_is_named(value: Any, what: str, count: int) -> None:
+def test_a_value_that_is_not_a_chunk_is_malformed_and_its_key_is_named(value: Any, what: str, count: int) -> None:
     entries = {f"v/c/0/{place}": [URL, place, 1] for place in range(1, count)}
     with pytest.raises(MalformedFile, match=rf"^refs.json: v/c/0/0: .*{what}") as caught:
         manifest_of({**entries, "v/c/0/0": value})
@@ -587,7 +587,7 @@ def test_metadata_that_are_wrong_are_malformed(changes: Any) -> None:
 
 @pytest.mark.parametrize("value", ["", "{", "[]", "5", "base64:", "base64:%", "\ud800", 5, None, True, "[" * 100_000])
 @pytest.mark.parametrize("key", ["v/zarr.json", "v/.zarray", ".zmetadata", "v/.zattrs"])
-def test_metadata_that_are_no_json_object_are_malformed(key: str, value: Any) -> None:
+def test_metadata_that_are_not_a_json_object_are_malformed(key: str, value: Any) -> None:
     with pytest.raises(MalformedFile, match=rf"^refs.json: {key}: the metadata are not (valid JSON|a JSON object)"):
         decode({key: value})
 

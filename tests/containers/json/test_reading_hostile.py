@@ -144,7 +144,7 @@ def failure_of(content: bytes) -> H5ZarrError | None:
 
 @settings(max_examples=400)
 @given(edited_documents(), st.booleans())
-def test_documents_that_somebody_edited(document: Any, is_folded: bool) -> None:
+def test_edited_documents(document: Any, is_folded: bool) -> None:
     if is_folded and isinstance(document, dict) and isinstance(refs := document.get("refs"), dict):
         document["refs"] = {key: json.dumps(value) if isinstance(value, dict) else value for key, value in refs.items()}
     if (error := failure_of(json.dumps(document).encode())) is not None:

@@ -71,7 +71,7 @@ def test_parquet_holds_what_the_json_holds(references: dict[str, Any], tmp_path:
             assert dict(mine.manifest.inline) == dict(node.manifest.inline)
 
 
-def test_the_engine_opens_parquet_near_and_far(references: dict[str, Any], file: Path, tmp_path: Path) -> None:
+def test_the_engine_opens_local_and_remote_parquet(references: dict[str, Any], file: Path, tmp_path: Path) -> None:
     out = write(references, tmp_path / "refs.parquet", 7)
     files = {f"/refs.parquet/{path.relative_to(out)}": path.read_bytes() for path in out.rglob("*") if path.is_file()}
     with RangeServer(files) as server, xr.open_dataset(file, engine="netcdf4") as expected:
@@ -92,7 +92,7 @@ def test_a_part_that_cannot_be_had_is_an_error_and_not_missing_data(references: 
         open_hierarchy(server.url("/refs.parquet"))
 
 
-def test_what_is_wrong_with_the_files_is_told(references: dict[str, Any], tmp_path: Path) -> None:
+def test_problems_of_the_files_are_reported(references: dict[str, Any], tmp_path: Path) -> None:
     out = write(references, tmp_path / "refs.parquet", 10_000)
     (out / "v" / "refs.0.parq").write_bytes(b"junk")
     with pytest.raises(MalformedFile, match=r"refs.parquet: v/refs.0.parq cannot be read as Parquet"):
@@ -109,7 +109,7 @@ def test_what_is_wrong_with_the_files_is_told(references: dict[str, Any], tmp_pa
             open_hierarchy(out)
 
 
-def test_a_directory_that_is_none_of_references_says_so(tmp_path: Path) -> None:
+def test_a_directory_without_references_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="this is a directory"):
         open_hierarchy(tmp_path)
 

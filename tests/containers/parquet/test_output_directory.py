@@ -132,7 +132,7 @@ def test_braces_in_the_name_are_refused(tmp_path: Path) -> None:
         write(tmp_path / "{x}" / "refs.parquet", "new")
 
 
-def test_a_missing_directory_above_is_told(tmp_path: Path) -> None:
+def test_a_missing_parent_directory_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="its directory does not exist"):
         write(tmp_path / "nowhere" / "refs.parquet", "new")
 
@@ -293,7 +293,7 @@ def test_other_files_there_are_not_replaced(memory: Any) -> None:
     assert memory.find("/bucket") == ["/bucket/refs.parquet/mine.txt"]
 
 
-def test_what_the_file_system_refuses_is_told_without_its_words(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_system_failures_are_described_without_their_text(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(errno.EACCES, "secret key 123")
 

@@ -63,7 +63,7 @@ def test_a_store_has_all_keys_and_values(out: Path) -> None:
         assert np.array_equal(group["sst"][...], file["sst"][...])  # type: ignore[index]
 
 
-def test_opening_far_references_takes_the_metadata_and_the_coordinates(out: Path) -> None:
+def test_opening_remote_references_reads_the_metadata_and_the_coordinates(out: Path) -> None:
     """In two rounds; what has more chunks than one is asked for when it is read."""
     with RangeServer(served(out)) as server:
         opened = open_hierarchy(server.url("/refs.parquet"))
@@ -110,7 +110,7 @@ def test_a_source_that_has_changed_is_noticed(tmp_path: Path) -> None:
         found.sst.load()
 
 
-def test_problems_are_told_again(tmp_path: Path) -> None:
+def test_problems_are_reported_again(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "odd.h5", "w") as file:
         file.create_dataset("sequences", (2,), h5py.vlen_dtype("i4"))
     done = translate(tmp_path / "odd.h5", tmp_path / "refs.parquet")

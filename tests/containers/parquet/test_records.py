@@ -23,7 +23,7 @@ def test_a_record_has_the_chunks_of_its_part_of_the_grid() -> None:
     assert (last.count, last.place.tolist(), last.nbytes.tolist()) == (1, [0], [4])
 
 
-def test_records_are_told_as_ranges() -> None:
+def test_records_are_shown_as_ranges() -> None:
     assert find_records(make([0, 1, 2, 5, 9]), (10,), 1).spans() == [[0, 3], [5, 6], [9, 10]]
     assert find_records(make([]), (10,), 1).spans() == []
 

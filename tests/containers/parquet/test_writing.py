@@ -248,7 +248,7 @@ def test_provenance_and_problems_ride_along(tmp_path: Path) -> None:
         {"urls": ["file:///elsewhere"]},
     ],
 )
-def test_what_is_wrong_with_the_index_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_problems_of_the_index_are_reported(tmp_path: Path, change: dict[str, Any]) -> None:
     hierarchy, _ = several(tmp_path)
     out = tmp_path / "refs.parquet"
     told = json.loads(write(hierarchy, out)[".zmetadata"])

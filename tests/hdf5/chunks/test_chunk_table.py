@@ -84,13 +84,13 @@ def test_a_chunk_may_touch_both_ends_of_the_file() -> None:
 
 
 @pytest.mark.parametrize("shape", [(6, 8), (3 << 40, 4 << 40)])
-def test_a_chunk_that_stands_twice_is_malformed(shape: tuple[int, int]) -> None:
+def test_a_chunk_that_occurs_twice_is_malformed(shape: tuple[int, int]) -> None:
     rows = [((1, 1), 0x200, 16), ((0, 0), 0x300, 16), ((1, 1), 0x400, 16)]
     with pytest.raises(MalformedFile, match=r"chunk \(1, 1\) occurs twice in its index"):
         finish_table(table(*rows), grid(shape, (3, 4)), SIZES)
 
 
-def test_a_grid_too_large_for_numbers_is_put_in_order_all_the_same() -> None:
+def test_a_grid_too_large_for_chunk_numbers_is_sorted() -> None:
     """As many chunks as the grid has places are more than 64 bits count."""
     rows = [((1 << 39, 0), 0x200, 16), ((0, 1 << 39), 0x300, 16), ((0, 5), 0x400, 16)]
     found = finish_table(table(*rows), grid((3 << 40, 4 << 40), (3, 4)), SIZES)

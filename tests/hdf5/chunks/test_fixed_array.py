@@ -156,7 +156,7 @@ def test_arrays_that_may_grow_are_numbered_by_their_limits(
     check(path, chunks=expected, kind=FIXED)
 
 
-def test_the_fields_of_the_header_stand_where_this_test_thinks(tmp_path: Path) -> None:
+def test_the_fields_of_the_header_are_where_this_test_expects_them(tmp_path: Path) -> None:
     path = tmp_path / "fixed.h5"
     with h5py.File(path, "w", libver="latest") as file:
         write(file, shape=(8,), chunks=(2,))

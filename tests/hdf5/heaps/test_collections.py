@@ -100,7 +100,7 @@ def heap_object(file: FakeFile, index: int) -> bytes:
     return read(file, [0x1000]).object(0x1000, index)
 
 
-def test_an_object_that_is_not_there_is_told_with_the_collection() -> None:
+def test_a_missing_object_is_reported_with_its_collection() -> None:
     with pytest.raises(MalformedFile, match="global heap collection has no object 2") as caught:
         heap_object(FakeFile({0x1000: collection({1: b"one"})}), 2)
     assert caught.value.address == 0x1000
@@ -122,7 +122,7 @@ def test_an_object_past_the_end_of_its_collection_is_malformed() -> None:
         b"GCOL\x01\0\0\0" + uint(1 << 63) + bytes(4080),
     ],
 )
-def test_a_broken_collection_is_told_when_it_is_used_and_leaves_the_others_whole(broken: bytes) -> None:
+def test_a_broken_collection_is_reported_on_use_and_does_not_affect_others(broken: bytes) -> None:
     file = FakeFile({0x1000: broken, 0x3000: collection({1: b"whole"})})
     heap = read(file, [0x1000, 0x3000, 0x9000_0000])
     assert heap.object(0x3000, 1) == b"whole"

@@ -49,7 +49,7 @@ def test_no_field_is_the_default_of_the_library_in_version_3() -> None:
 @pytest.mark.parametrize(
     "message", [version_1(None), version_1(None, defined=0), version_2(None), version_3(None, undefined=True)]
 )
-def test_an_undefined_fill_value_is_told_apart(message: bytes) -> None:
+def test_an_undefined_fill_value_is_recognised(message: bytes) -> None:
     found = decode_fill(message)
     assert (found.kind, found.element) == (FillKind.UNDEFINED, None)
     assert (found.allocation_time, found.write_time) == (LATE, IF_SET)
