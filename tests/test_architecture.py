@@ -21,6 +21,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "h5zarr"
 MATRIX = """
 display:
 errors:
+logs:
 netcdf_names:
 patterns:
 filters: display errors
@@ -40,17 +41,17 @@ formats: errors limits io hdf5 netcdf3
 read: errors filters limits io netcdf4 zarr_model
 commands/inspect: display errors netcdf_names patterns filters io hdf5 netcdf3 netcdf4 formats
 containers: errors limits packages io zarr_model encode read signatures
-commands/translate: display errors patterns io hdf5 tree netcdf3 netcdf4 zarr_model encode formats containers
+commands/translate: display errors logs patterns io hdf5 tree netcdf3 netcdf4 zarr_model encode formats containers
 commands/validate: display errors filters io zarr_model read containers
 commands/convert: display errors patterns io zarr_model read containers commands/translate
-commands/index: display errors packages processes io zarr_model formats read containers commands/translate
+commands/index: display errors logs packages processes io zarr_model formats read containers commands/translate
 kerchunk: io zarr_model encode containers commands/translate
 opening: errors io zarr_model read containers commands/translate
 virtualizarr: errors io zarr_model encode commands/translate
-commands/check: display errors io hdf5 netcdf3 zarr_model encode formats commands/translate commands/index
+commands/check: display errors logs io hdf5 netcdf3 zarr_model encode formats commands/translate commands/index
 commands/status: display errors io commands/index
 store: display io zarr_model read opening
-commands/verify: display errors packages netcdf_names processes io zarr_model read opening store
+commands/verify: display errors logs packages netcdf_names processes io zarr_model read opening store
 engine: errors netcdf_names filters io tree zarr_model encode read containers opening store
 cli: display errors limits packages signatures io zarr_model commands/inspect containers commands/translate
     commands/validate commands/convert commands/index commands/check commands/status commands/verify

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import ast
+import logging
 import pydoc
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import h5zarr
+from tests.collections_of_files import SAMPLES
 
 OPTIONAL = ("dask", "distributed", "icechunk", "kerchunk", "netCDF4", "pyarrow", "virtualizarr", "xarray")
 
@@ -56,3 +60,30 @@ def test_importing_the_package_loads_next_to_nothing() -> None:
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert not loaded & {"numpy", "zarr", "h5py", "fsspec", "logging", "asyncio"}
     assert {name for name in done.stdout.split() if name.startswith("h5zarr")} == {"h5zarr"}
+
+
+# --- logging
+
+
+def test_long_operations_log_their_progress(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="h5zarr")
+    ocean, references, missing = SAMPLES / "ocean.nc", tmp_path / "ocean.json", tmp_path / "missing.nc"
+    list(h5zarr.translate_many([ocean, missing], at_once=1))
+    h5zarr.translate(ocean, references)
+    h5zarr.check([ocean, SAMPLES / "netcdf4_types.nc"])
+    h5zarr.verify(references)
+    told = [(record.levelno, record.getMessage()) for record in caplog.records]
+    found = {name: [one for one in told if one[1].startswith(f"{name}: ")] for name in ("translate", "check", "verify")}
+    assert [level for level, _ in found["translate"]] == [logging.INFO, logging.WARNING]
+    assert found["translate"][0][1].startswith(f"translate: {ocean}: 6 arrays, 60 chunks referenced")
+    assert str(missing) in found["translate"][1][1]
+    assert len(found["check"]) == 2
+    assert found["check"][1][1].startswith("check: 2 of 2 files: ")
+    assert [text for _, text in found["verify"]][-1].startswith("verify: 6 of 6 arrays: /")
+
+
+def test_nothing_is_printed_where_logging_is_not_configured() -> None:
+    script = "import h5zarr; print(next(h5zarr.translate_many(['missing.nc'])).error)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "missing.nc" in done.stdout
+    assert done.stderr == ""

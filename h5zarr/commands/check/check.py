@@ -19,6 +19,7 @@ from h5zarr.display import counted, summary_repr
 from h5zarr.errors import ArgumentError, H5ZarrError, SourceGone
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
+from h5zarr.logs import LOG
 from h5zarr.zarr_model.hierarchy import Json
 
 _MAGIC = frozenset("*?[")
@@ -134,6 +135,7 @@ def check(
     found: dict[str, CheckedFile | Unreadable] = {}
     for url, one in work_through(urls, work, at_once):
         found[url] = one
+        LOG.info("check: %d of %d files: %s", len(found), len(urls), Location.parse(url))
         if on_file is not None:
             on_file(str(Location.parse(url)), len(urls))
     files = tuple(one for url in urls if isinstance(one := found[url], CheckedFile))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -26,12 +25,11 @@ from h5zarr.commands.index.work import IndexSettings
 from h5zarr.commands.index.workers import Workers
 from h5zarr.display import counted
 from h5zarr.formats import paused_collector
+from h5zarr.logs import LOG
 
 _FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
 _MOST_PARTS = 64
 _LOG_STEPS = 20  # progress messages per run
-_log = logging.getLogger(__name__)
-_log.addHandler(logging.NullHandler())  # otherwise Python prints warnings of a library that nobody configured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +86,7 @@ class IndexRun:
 
     def go(self, find: Callable[[], Listing], catalog: Catalog | None, hire: Callable[[], Workers]) -> IndexReport:
         """Do the planned work and return the report. If there is no catalog, rebuild it from the outputs."""
-        _log.info("index %s: listing the sources", self.place.shown)
+        LOG.info("index %s: listing the sources", self.place.shown)
         plan, catalog = self._plan(find(), catalog)
         self._log_plan(plan)
         self.watch.on_plan(plan)
@@ -111,23 +109,23 @@ class IndexRun:
     def _end(self, how: str) -> IndexReport:
         report = self.report.end(how)
         counts = {status.key: report.states[status] for status in Status}
-        _log.info("index %s: %s after %.1f s; sources: %s", self.place.shown, how, report.seconds, counts)
+        LOG.info("index %s: %s after %.1f s; sources: %s", self.place.shown, how, report.seconds, counts)
         return report
 
     def _log_plan(self, plan: Plan) -> None:
         self._task_count = len(plan.tasks)
         counts = (len(plan.new), len(plan.changed), len(plan.retried), plan.unchanged_count)
-        _log.info("index %s: %d new, %d changed, %d tried again, %d unchanged", self.place.shown, *counts)
+        LOG.info("index %s: %d new, %d changed, %d tried again, %d unchanged", self.place.shown, *counts)
 
     def _log_row(self, row: Row) -> None:
         """Log failures, and the progress: about twenty times in a run, or for each file if there are few."""
         done = self.report.done_count
         if row.status.is_failure:
-            _log.warning("%s: %s", row.source, row.reason)
+            LOG.warning("%s: %s", row.source, row.reason)
         if done % max(1, self._task_count // _LOG_STEPS) == 0 or done == self._task_count:
             failed = self.report.failed_count
             count = counted(self._task_count, "file")
-            _log.info("index %s: %d of %s, %d failed", self.place.shown, done, count, failed)
+            LOG.info("index %s: %d of %s, %d failed", self.place.shown, done, count, failed)
 
     def _plan(self, listing: Listing, catalog: Catalog | None) -> tuple[Plan, Catalog]:
         """Return the plan and the catalog. The listing, which may be large, is dropped."""

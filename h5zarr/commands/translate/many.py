@@ -11,10 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 from h5zarr.commands.translate.options import make_options
 from h5zarr.commands.translate.translate import run_translation
 from h5zarr.commands.translate.translation import Translation
+from h5zarr.commands.translate.translation_text import held_text
 from h5zarr.display import readable, shortened, summary_repr
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
+from h5zarr.logs import LOG
 
 T = TypeVar("T")
 
@@ -80,7 +82,9 @@ def translate_many(
         try:
             made = run_translation(source, None, options, access)
         except H5ZarrError as error:
+            LOG.warning("translate: %s", readable(str(error)))
             return Outcome(source, None, error)
+        LOG.info("translate: %s: %s, %.2f s", readable(made.source), held_text(made.hierarchy), made.seconds)
         return Outcome(source, made, None)
 
     return work_through((Location.parse(source).text for source in sources), work, at_once)

@@ -22,6 +22,7 @@ from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.io.source import open_source
 from h5zarr.io.unchanged import check_unchanged
+from h5zarr.logs import LOG
 from h5zarr.opening import Opened, open_hierarchy
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Json
 
@@ -215,7 +216,17 @@ def _compare_values(
 ) -> None:
     """Compare values, in this process or in others, and merge the results."""
     count = sum(isinstance(node, ArrayNode) for node in comparer.work.opened.hierarchy.nodes.values())
-    tell = on_array or (lambda verified, count: None)
+    done = 0
+
+    def tell(verified: Verified, count: int) -> None:
+        nonlocal done
+        done += 1
+        LOG.info(
+            "verify: %d of %d arrays: %s %s", done, count, verified.path, "right" if verified.is_right else "wrong"
+        )
+        if on_array is not None:
+            on_array(verified, count)
+
     tallies = {one.verified.path: Tally(one.verified, one.runs) for one in planned}
     for tally in tallies.values():
         if tally.is_done:  # there is nothing to compare
