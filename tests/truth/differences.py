@@ -26,7 +26,6 @@ class Reason(Enum):
     STRANGE = "variable of a type that netCDF4 does not show"
     LONG_NAME = "name of over 256 bytes, which the netCDF library cuts"
     LACKING_FILTER = "values that netCDF4 cannot read because it lacks a filter"
-    NOT_UTF8 = "text that netCDF4 cannot read because it is not UTF-8"
     UNSET = "unwritten values without a fill value, which are uninitialised memory in netCDF4"
     BEYOND = "values beyond the end along two unlimited dimensions, which are uninitialised memory in netCDF4"
     RECORD_WITH_TEXT = "record with text, of which netCDF4 shows one letter and misreads the rest"
@@ -47,8 +46,6 @@ class Reason(Enum):
     # Only through xarray's zarr engine
     TEXT_TYPE = "text in another type"
     BLANKS = "text padded with blanks, which netCDF4 keeps"
-    REPLACED = "text that is not UTF-8, in which netCDF4 replaces letters"
-    BEHIND_END = "bytes after the end of a text, which netCDF4 shows"
     GAPS = "record, whose gaps netCDF4 does not show"
     ODD_INTEGER = "integer of unusual precision, in another type"
     LOST_DIGIT = "least_significant_digit, which xarray's netCDF engine removes"
@@ -132,8 +129,6 @@ class Allowed:
         filters = {settings.get_filter(number)[0] for number in range(settings.get_nfilters())}
         if "Filter error" in why and not filters <= set(NETCDF_FILTERS):
             return Reason.LACKING_FILTER
-        if why.startswith("UnicodeDecodeError") and not self._is_utf8(place):
-            return Reason.NOT_UTF8
         return Reason.UNSET if self._has_no_fill(place) else None
 
     def variable(self, place: str, ours: Shown, theirs: Shown) -> Reason | None:
@@ -177,7 +172,8 @@ class Allowed:
 
     def _other_text(self, place: str, name: str, ours: str, theirs: str) -> Reason | None:
         if "\ufffd" in theirs:
-            return Reason.LATIN1 if _replaced(ours) == theirs else None
+            shown = ours.encode("latin-1", "replace").decode("utf-8", "replace")
+            return Reason.LATIN1 if shown == theirs else None
         if self._file is None:
             return None
         attribute = h5py.h5a.open(self._object(place).id, name.encode())
@@ -214,14 +210,6 @@ class Allowed:
     def _type(self, place: str) -> Any:
         return self._dataset(place).id.get_type()
 
-    def _is_utf8(self, place: str) -> bool:
-        if self._type(place).get_class() != h5t.STRING:
-            return True
-        try:
-            return bool([bytes(one).decode() for one in self._dataset(place)[...].reshape(-1).tolist()] or True)
-        except UnicodeDecodeError:
-            return False
-
     def _has_no_fill(self, place: str) -> bool:
         if self._file is None:
             return False
@@ -240,7 +228,7 @@ class AllowedAgainstH5netcdf(Allowed):
         return _same_natively(ours.values, theirs.values)
 
     def unreadable(self, place: str, why: str) -> Reason | None:
-        return Reason.LACKING_FILTER if why.startswith("OSError") and "filter" in why else None
+        return None
 
     def variable(self, place: str, ours: Shown, theirs: Shown) -> Reason | None:
         return None
@@ -282,12 +270,20 @@ class AllowedThroughZarr(Allowed):
         their = np.asarray(theirs)
         if their.dtype.names is not None:
             return Reason.RECORD_ATTRIBUTE
-        return None if their.dtype.kind in "biufc" else _other_texts(texts(ours), texts(theirs))
+        if their.dtype.kind in "biufc":
+            return None
+        if (
+            isinstance(ours, str)
+            and isinstance(theirs, str)
+            and (reason := self._other_text(place, name, ours, theirs))
+        ):
+            return reason
+        return _other_texts(ours, theirs)
 
     def variable(self, place: str, ours: Shown, theirs: Shown) -> Reason | None:
         mine, their = ours.values, theirs.values
         if mine.dtype.kind in "SUOT" and their.dtype.kind in "SUOT":
-            return Reason.TEXT_TYPE if texts(mine) == texts(their) else _other_texts(texts(mine), texts(their))
+            return Reason.TEXT_TYPE if texts(mine) == texts(their) else _other_texts(mine, their)
         if their.dtype.names is not None:
             return _other_records(mine, their)
         if native(mine.dtype) == native(their.dtype):
@@ -324,19 +320,8 @@ def _same_natively(mine: Any, their: Any) -> bool:
     return bool(native(mine.dtype) == native(their.dtype)) and same_numbers(mine, their)
 
 
-def _replaced(shown: str) -> str:
-    """Return what netCDF4 shows of a text that is stored in Latin-1."""
-    return shown.encode("latin-1", "replace").decode("utf-8", "replace")
-
-
-def _other_texts(shown: list[str], expected: list[str]) -> Reason | None:
-    if shown == [one.rstrip(" ") for one in expected]:
-        return Reason.BLANKS
-    if [_replaced(one) if "\ufffd" in other else one for one, other in zip(shown, expected, strict=True)] == expected:
-        return Reason.REPLACED
-    if len(shown) == len(expected) and all(map(str.startswith, expected, shown)):
-        return Reason.BEHIND_END
-    return None
+def _other_texts(mine: Any, their: Any) -> Reason | None:
+    return Reason.BLANKS if texts(mine) == [one.rstrip(" ") for one in texts(their)] else None
 
 
 def _not_in_netcdf(mine: Any, their: Any) -> Reason | None:
