@@ -64,13 +64,19 @@ class _Decoder(AbstractDataStore):
     problems: list[Problem] = field(default_factory=list)
 
     def get_variables(self) -> dict[str, Variable]:
-        # Copies, because xarray adds attributes to the variables that it decodes.
-        found = {name: self._without(name, self.removed.get(name, ())) for name in self.variables}
+        found = dict(self.variables)
+        for name in (*self._changed(), *self.removed):
+            found[name] = self._without(name, self.removed.get(name, ()))
         for name in self.options["drop_variables"]:
             # xarray looks up the bounds of all variables, also of those that it does not decode.
             if name in found and not isinstance(found[name].attrs.get("bounds", ""), str):
                 found[name] = self._without(name, ("bounds",))
         return found
+
+    def _changed(self) -> set[str]:
+        """Return the variables whose attributes xarray changes in place: bounds of times, and dates of numpy."""
+        bounds = {str(one.attrs["bounds"]) for one in self.variables.values() if "bounds" in one.attrs}
+        return {name for name, one in self.variables.items() if name in bounds or one.dtype.kind in "mM"}
 
     def get_attrs(self) -> Mapping[str, Any]:
         return self.store.get_attrs()
