@@ -104,7 +104,7 @@ def rooms_in(names: set[str]) -> set[str]:
 
 
 def imports(path: Path) -> set[str]:
-    """Return the full names of all modules that a module imports, wherever the import stands."""
+    """Return the full names of all modules that a module imports, also inside functions."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -116,7 +116,7 @@ def imports(path: Path) -> set[str]:
 
 @cache
 def found_imports() -> dict[str, set[str]]:
-    """Return for each room the other rooms whose modules it imports, wherever the import stands."""
+    """Return for each room the other rooms whose modules it imports, also inside functions."""
     found: dict[str, set[str]] = {room_of(path): set() for path in modules()}
     for path in modules():
         found[room_of(path)] |= rooms_in(imports(path)) - {room_of(path)}

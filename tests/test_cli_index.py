@@ -258,7 +258,7 @@ def test_a_job_that_cannot_run_says_why_in_its_report(
         if isinstance(value, list):
             assert after[name] == []
         elif isinstance(value, int) and name != "exit_code":
-            assert after[name] is None, name  # what was never counted is not told as none
+            assert after[name] is None, name  # a count that was never made is missing, not zero
     assert not list(tmp_path.glob(".h5zarr-*"))
 
 

@@ -34,7 +34,7 @@ def opened(references: Any, **options: Any) -> xr.Dataset:
 
 
 def make_month(path: Path, first: int, count: int, *, skipped: int | None = None, **options: Any) -> Path:
-    """Write days of packed values, of which one may never be written."""
+    """Write days of packed values; one of them may be unwritten."""
     rng = np.random.default_rng(first)
     with netCDF4.Dataset(path, "w", **options) as file:
         file.title = "months"

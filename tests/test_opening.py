@@ -211,7 +211,7 @@ def test_references_that_name_no_file_say_so() -> None:
         Sources(urls=("",)).reader(0)
 
 
-# --- what is told
+# --- warnings
 
 
 @pytest.mark.parametrize(

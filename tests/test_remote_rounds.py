@@ -81,7 +81,7 @@ def store(path: Path, *, links_first: bool, libver: str) -> bytes:
                     file[f"small_{number}"] = np.arange(number)
             else:
                 file["values"] = np.arange(15_000, dtype="f4")
-            file.flush()  # until then, the library may give places to other metadata than it was told of first
+            file.flush()  # before that, the library may place metadata in another order
     return path.read_bytes()
 
 

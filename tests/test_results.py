@@ -27,7 +27,7 @@ SECONDS = re.compile(r"\d+\.\d\d s\b")
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with many files, most of which are the same, in a place with a long name."""
+    """A directory with many files, most of them equal, under a long path."""
     root = tmp_path_factory.mktemp("many") / ("long_" * 30)
     root.mkdir()
     for number in range(FILE_COUNT):

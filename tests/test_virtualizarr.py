@@ -267,7 +267,7 @@ def test_other_text_is_left_out_with_a_warning(texts: Path) -> None:
 
 @pytest.fixture
 def compact(tmp_path: Path) -> Path:
-    """A file whose coordinate stands among the metadata, and cannot be referred to."""
+    """A file whose coordinate is stored in the metadata and cannot be referenced."""
     path = tmp_path / "compact.h5"
     with h5py.File(path, "w") as file:
         layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)

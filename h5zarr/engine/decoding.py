@@ -1,4 +1,4 @@
-"""Datasets decoded by xarray, one odd variable at a time.
+"""Let xarray decode datasets, and work around variables that it cannot decode.
 
 xarray refuses a whole dataset if it cannot decode one of its variables, for example because `scale_factor` is text.
 Here such a variable keeps the attributes at fault, and is decoded without them: with less masking, or not at all.
@@ -51,7 +51,7 @@ _MOST_SHOWN = 60
 
 @dataclass
 class _Decoder(AbstractDataStore):
-    """The variables of a data store, of which some are decoded without some of their attributes.
+    """The variables of a data store. Some are decoded without some of their attributes.
 
     `removed` has those attributes by variable, `problems` says why.
     """
@@ -97,7 +97,7 @@ class _Decoder(AbstractDataStore):
         return (name for name in self.variables if name not in self.options["drop_variables"])
 
     def repair(self, name: str, check: Callable[[str, Variable], Exception | None]) -> None:
-        """Find the attributes without which a variable passes `check`, if it does not pass it as it is."""
+        """If a variable fails `check`, find the attributes without which it passes."""
         error = check(name, self._without(name, self.removed.get(name, ())))
         if error is None:
             return

@@ -1,4 +1,4 @@
-"""Attributes that are not written to Zarr, because xarray's Zarr engine would open nothing beside them.
+"""Attributes that are not written to Zarr, because with them xarray's Zarr engine would not open the group.
 
 xarray uses some attributes without looking at their types. The record keeps these attributes, and `engine="h5zarr"`
 shows them. Attributes with which xarray fails only when it reads the variable itself are written.

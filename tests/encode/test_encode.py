@@ -1,4 +1,4 @@
-"""Trees to hierarchies: `_FillValue`, the record of types, and what is told about it."""
+"""Encode trees as hierarchies: `_FillValue`, the record of types, and warnings."""
 
 from __future__ import annotations
 

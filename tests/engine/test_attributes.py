@@ -24,7 +24,7 @@ KILLING = {"_Netcdf4Coordinates", "_Netcdf4Dimid", "_nc3_strict", "DIMENSION_LIS
 
 
 class Raw:
-    """Text as it shall stand in the file."""
+    """Text with its exact bytes in the file."""
 
     def __init__(self, nbytes: int, padding: int, stored: bytes, shape: tuple[int, ...] = ()) -> None:
         self.kind = h5t.C_S1.copy()

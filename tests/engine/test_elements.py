@@ -39,7 +39,7 @@ def text(nbytes: int, padding: int) -> Any:
 
 
 def write(path: Path, kind: Any, stored: bytes, shape: tuple[int, ...]) -> None:
-    """Write a dataset of some type, from the bytes that shall stand in the file."""
+    """Write a dataset of some type from its exact bytes in the file."""
     with h5py.File(path, "w") as file:
         space = h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
         dataset = h5py.h5d.create(file.id, b"x", kind, space)

@@ -1,4 +1,4 @@
-"""Chunks that must be stored again: settings that no encoder takes are told, whatever library says so."""
+"""Re-encoding chunks: settings that an encoder refuses are an error that names them, for every library."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ FORMATS = {
 
 
 def exact(datatype: FloatingPoint, element: bytes) -> Fraction | float:
-    """Return the number that `element` stands for, worked out in whole numbers; a float where it is not finite."""
+    """Return the number that `element` represents, computed with integers; a float if it is not finite."""
     match datatype.order:
         case ByteOrder.BIG:
             word = int.from_bytes(element, "big")

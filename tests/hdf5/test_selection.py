@@ -56,7 +56,7 @@ def regular_v3(*axes: tuple[int, int, int, int], width: int) -> bytes:
 
 
 def decode(stored: bytes) -> Selection:
-    """Return the selection, having checked that the cursor stands behind it."""
+    """Return the selection, and check that the cursor is after it."""
     cursor = Cursor(stored + BEHIND, "selection")
     found = decode_selection(cursor)
     assert cursor.take(cursor.left) == BEHIND

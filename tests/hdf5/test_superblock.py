@@ -94,7 +94,7 @@ def test_a_signature_between_the_places_does_not_count() -> None:
 
 @pytest.mark.parametrize("build", [superblock_v0, superblock_v2])
 def test_a_file_that_ends_with_its_superblock_is_read(build) -> None:
-    """Where a superblock stands across the end of the first read, and where a file has nothing behind it."""
+    """A superblock crosses the end of the first read, or the file ends after it."""
     assert read(FakeFile({0: build(root=0x30)})).root == 0x30
     assert read(FakeFile({1024: build(root=0x30)})).root == 1024 + 0x30
 

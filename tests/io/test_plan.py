@@ -163,7 +163,7 @@ def test_scattered_nodes_are_picked_where_bytes_are_dear_and_swept_up_where_they
     assert total_nbytes(slow) == total_nbytes(wanted)
     fast = plan(wanted, NOTHING, 134_000_000, replace(LIMITS, gap_nbytes=60_000))
     assert len(fast) < 2_100
-    # Neither bytes nor requests, each of which takes as long as 60 kB, are what the round waits for.
+    # The round waits neither for bytes nor for requests, which take as long as 60 kB each.
     assert total_nbytes(fast) == pytest.approx(60_000 * len(fast), rel=0.02)
 
 

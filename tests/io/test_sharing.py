@@ -92,7 +92,7 @@ def test_requests_of_all_sources_together_are_bounded(serve: Any, body: bytes, m
     monkeypatch.setattr(sharing_module, "MOST_REQUESTS", 10)
     monkeypatch.setattr(sharing_module, "_sharing", Sharing())
     server = serve(body, latency=0.05)
-    # Less time than the 2 seconds that the whole takes: to wait for others is no failure.
+    # Less than the 2 seconds in total: waiting for other requests does not count towards the timeout.
     patience = replace(EXACT, timeout_seconds=1.5, attempts=1)
 
     def read() -> None:

@@ -80,7 +80,7 @@ def test_real_files_read_as_the_netcdf_library_reads_them(folder: str, options: 
         pytest.skip(f"the collection {folder} is not beside the project")
     for path in paths:
         if options is REFERRING and path.stat().st_size > 50_000:
-            continue  # thousands of tiny chunks, each of which zarr reads by itself
+            continue  # zarr would read thousands of tiny chunks one by one
         assert compare(path, options).problems == (), path
 
 

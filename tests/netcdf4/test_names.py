@@ -154,7 +154,7 @@ def test_a_class_that_the_library_does_not_take_for_a_scale_makes_none(path: Pat
     assert list(variable(naming, "/v").attributes) == ["CLASS"]
 
 
-# --- dimensions that nobody named
+# --- dimensions without names
 
 
 def test_axes_without_a_scale_get_numbered_names_by_length(path: Path) -> None:

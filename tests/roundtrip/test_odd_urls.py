@@ -266,7 +266,7 @@ def test_a_version_of_an_object_is_read_and_other_readers_get_a_remedy(
     assert made.hierarchy.urls == (url,)
     newest = {"fo": str(tmp_path / "3.json"), "remote_options": {"asynchronous": True, **s3}}
     with_newest = zarr.open_group("reference://", storage_options=newest, mode="r")["v"][:]
-    np.testing.assert_array_equal(with_newest, values_of("b.h5"))  # which is why the user is told
+    np.testing.assert_array_equal(with_newest, values_of("b.h5"))  # therefore h5zarr warns
 
 
 # --- names of the references
@@ -274,7 +274,7 @@ def test_a_version_of_an_object_is_read_and_other_readers_get_a_remedy(
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "::" not in name])
 def test_references_may_have_odd_names(folder: Path, name: str, tmp_path: Path) -> None:
-    """Beside them is one with the name that escapes stand for, and one without what follows "?" and "#"."""
+    """Next to them are files with decoded escapes in their names, and without the part after "?" and "#"."""
     references = tmp_path / f"{name.replace('.h5', '')}.json"[-100:]
     translate(folder / "b.h5", references, inline_bytes=NOTHING)
     assert [path.name for path in tmp_path.iterdir()] == [references.name]

@@ -46,7 +46,7 @@ grids = st.one_of(regular_grids, rectilinear_grids)
 
 
 def divide(values: Any, grid: ChunkGrid) -> dict[int, Any]:
-    """Return the chunks of an array as they are stored, by their numbers; -1 stands past its end."""
+    """Return the stored chunks of an array by number; elements past its end are -1."""
     chunks = {}
     for number, index in enumerate(product(*map(range, grid.grid_shape))):
         chunk = np.full(grid.stored_shape(index), -1)

@@ -34,7 +34,7 @@ def advice(path: Path) -> dict[str, Advice]:
 
 
 def write_chunks(path: Path, shape: tuple[int, ...], chunks: tuple[int, ...], nbytes: int, **choices: Any) -> None:
-    """Write chunks of any bytes, which nobody decodes."""
+    """Write chunks of arbitrary bytes, which are never decoded."""
     with h5py.File(path, "w", libver="latest") as file:
         dataset = file.create_dataset("v", shape, "f4", chunks=chunks, **{"compression": "gzip", **choices})
         for index in np.ndindex(*(-(-extent // chunk) for extent, chunk in zip(shape, chunks, strict=True))):
@@ -127,7 +127,7 @@ def test_small_text_is_fine(path: Path) -> None:
 
 
 def write_datasets(path: Path, count: int, **paging: Any) -> None:
-    """Write a file of datasets, each of whose headers stands between the values of two others."""
+    """Write a file of datasets whose headers lie between the values of other datasets."""
     with h5py.File(path, "w", **paging) as file:
         for number in range(count):
             file.create_dataset(f"group{number}/v", data=np.zeros((4, 32_768)), chunks=(4, 32_768))

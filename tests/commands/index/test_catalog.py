@@ -1,4 +1,4 @@
-"""The catalog: what is added is found again, whoever else writes to it, and by whatever version it was written."""
+"""The catalog returns every added row, also with concurrent writers and for every version of its format."""
 
 from __future__ import annotations
 

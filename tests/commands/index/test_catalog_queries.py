@@ -33,7 +33,7 @@ BEGAN = datetime.now(UTC)
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> str:
-    """The catalog of three runs: of files near and far, of which some failed, have problems, are stale or have gone."""
+    """The catalog of three runs over local and remote files. Some failed, have problems, are stale or are gone."""
     data, out = tmp_path / "data", tmp_path / "refs"
     for name, sample in {
         "2025/a.nc": "ocean.nc",
@@ -294,7 +294,7 @@ def test_moments_are_those_of_the_run(catalog: str) -> None:
 
 
 def test_parts_of_a_run_that_was_stopped_are_asked_together_with_the_catalog(tmp_path: Path) -> None:
-    """The parts have the same form, so whoever cannot wait for the end of a run asks for both."""
+    """The parts have the same form, so a query during a run can read both."""
     for number in range(3):
         shutil.copy(SAMPLES / "ocean.nc", tmp_path / f"{number}.nc")
     seen: list[Row] = []

@@ -1,4 +1,4 @@
-"""Whatever becomes of the workers, every task is done once, and the file of which they die is found out."""
+"""Every task is done once, even if workers die, and the file that kills them is found."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def done(task: Task, *, may_pass: bool = False) -> Done:
 
 
 class Pool:
-    """Workers that do `act`, in threads, of which all die together when one does."""
+    """Workers that run `act` in threads. If one dies, all die."""
 
     def __init__(self, act: Callable[[Sequence[Task]], Batch]) -> None:
         self.count = 2

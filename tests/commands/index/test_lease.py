@@ -1,4 +1,4 @@
-"""One run at a time holds the lease on an index, whatever their clocks say, and whoever loses it ends."""
+"""Only one run at a time holds the lease on an index, whatever the clocks say. A run that loses it ends."""
 
 from __future__ import annotations
 

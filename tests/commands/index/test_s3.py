@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:datetime.datetime.utcnow:DeprecationWarning", "ignore:unclosed:ResourceWarning"
 )
 
-# What people call objects, and what nobody should.
+# Common and unusual names of objects.
 ODD = (
     "with space.nc",
     "per%cent %20.nc",

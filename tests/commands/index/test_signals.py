@@ -37,7 +37,7 @@ FEW = ("--workers", 2, "--at-once", 1, "--log-format", "json")
 
 
 def indexed_one(process: subprocess.Popen[bytes]) -> None:
-    """Wait until a job that logs as JSON has told of the first source."""
+    """Wait until a job that logs as JSON has reported the first source."""
     assert process.stderr is not None
     for line in process.stderr:
         if json.loads(line)["event"] == "indexed":
@@ -47,7 +47,7 @@ def indexed_one(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture
 def slow_server(tmp_path: Path) -> Iterator[RangeServer]:
-    """A server of which 24 files are in a list, and which takes its time."""
+    """A slow server, and a list with 24 of its files."""
     with RangeServer(served(24), latency=0.2) as server:
         (tmp_path / "files.txt").write_text("".join(f"{server.url(name)}\n" for name in server.files))
         yield server

@@ -1,4 +1,4 @@
-"""Validating as a whole: what is read, what is told, and how it ends."""
+"""The whole of validate: input, report and exit code."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_two_reference_files_are_refused(references: Path) -> None:
     assert main(["validate", str(references), str(references)]) == 2
 
 
-# --- anything may stand in metadata
+# --- metadata may contain anything
 
 ODD = st.recursive(
     st.one_of(

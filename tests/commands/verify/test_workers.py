@@ -46,7 +46,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """A file of arrays of which most have many blocks."""
+    """A file of arrays, most of them with many blocks."""
     path = tmp_path / "source.h5"
     with h5py.File(path, "w") as file:
         file.attrs["title"] = "verified"

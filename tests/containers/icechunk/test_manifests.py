@@ -1,4 +1,4 @@
-"""Large arrays: several manifests, handed over in parts, and the same references all the same."""
+"""Large arrays are written in parts, with several manifests, and keep the same references."""
 
 from __future__ import annotations
 

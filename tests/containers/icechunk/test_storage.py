@@ -14,7 +14,7 @@ icechunk = pytest.importorskip("icechunk")
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What Icechunk is told of S3."""
+    """The S3 settings that Icechunk gets."""
     found: list[dict[str, Any]] = []
     for name in ("s3_storage", "s3_store"):
         monkeypatch.setattr(icechunk, name, lambda **options: found.append(options))

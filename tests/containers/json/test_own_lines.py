@@ -133,7 +133,7 @@ def some_lines(count: int = 30, url_count: int = 2) -> Hierarchy:
 
 @st.composite
 def edited_lines(draw: st.DrawFn) -> bytes:
-    """Return a file that h5zarr wrote, and somebody else has edited."""
+    """Return a file that h5zarr wrote and that was edited afterwards."""
     content = bytearray(write(some_lines()))
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, len(content)))

@@ -106,7 +106,7 @@ def written(hierarchy: Hierarchy, *sources: str) -> References:
 
 
 def one_chunk_each(*sources: int) -> Hierarchy:
-    """Return arrays of one chunk, each of which is in the file with that number, of four."""
+    """Return four arrays with one chunk each, in the files with these numbers."""
     one = np.array([1])
     nodes: dict[str, GroupNode | ArrayNode] = {"/": GroupNode(attributes={})}
     for place, source in enumerate(sources):

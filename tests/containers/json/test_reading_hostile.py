@@ -1,4 +1,4 @@
-"""Whatever stands in a reference file, it ends in an error of h5zarr, or in a hierarchy that is one."""
+"""Reading any content as a reference file ends in an H5ZarrError or in a valid hierarchy."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def check_version_3(done: Translation) -> None:
 
 
 def check_version_2(done: Translation) -> None:
-    """Check all but fill values: what unwritten chunks read as, if it cannot be told, is written out instead."""
+    """Check all but fill values: if a fill value cannot be expressed, unwritten chunks are written explicitly."""
     fitted = fit(done.hierarchy, zarr_format=2)
     nodes = fitted.nodes
     out = io.BytesIO()

@@ -83,7 +83,7 @@ def test_in_references_of_others_only_urls_are_made_of_templates(path: Path, tmp
     for value in entries.values():
         if isinstance(value, list):
             value[0] = "{{u}}"
-    # Plain text that is no base64, as others write it.
+    # Plain text that is not base64, as other tools write it.
     entries["small {{u}}/c/0"] = "{{u}}"
     references = {"version": 1, "templates": {"u": str(tmp_path / "plain.h5")}, "refs": entries}
     (tmp_path / "plain.h5").write_bytes(path.read_bytes())

@@ -211,7 +211,7 @@ def test_killed_at_any_moment_it_leaves_the_old_ones_or_the_new(tmp_path: Path) 
             writer.send_signal(signal.SIGKILL)
             writer.wait()
         found.append(what_is_there(target, 30))
-        # What is left lying is beside, and stands in nobody's way.
+        # Leftover files are next to the output, and do no harm.
         assert all(name == "refs.parquet" or name.startswith(".h5zarr-") for name in os.listdir(tmp_path))
     assert len(set(found)) > 1
 

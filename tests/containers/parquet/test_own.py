@@ -1,4 +1,4 @@
-"""References in Parquet that h5zarr wrote, near and far: nothing is to be told to open them, and little is read."""
+"""Local and remote Parquet references of h5zarr open without options and with few reads."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def check_values(done: Translation, directory: Path) -> None:
 
 
 def read(array: Any) -> Any:
-    """Return the values of an array, of one with many chunks those at the end; or what stands for an error it gives."""
+    """Return the values of an array, only the last ones if it has many chunks; or a mark for the error it raises."""
     key: Any = ...
     if array.nchunks > _MOST_CHUNKS:
         key = tuple(

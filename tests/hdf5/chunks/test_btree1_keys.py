@@ -41,7 +41,7 @@ def nodes(content: bytes) -> list[tuple[int, int, int]]:
 
 
 def key_at(node: int, number: int) -> int:
-    """Return where the origin stands in a key: behind the header, and behind size and mask."""
+    """Return the position of the origin in a key: after the header, the size and the mask."""
     return node + 24 + number * 32 + 8
 
 

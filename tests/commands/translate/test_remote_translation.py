@@ -60,7 +60,7 @@ def outcome(source: Source, path: Path) -> tuple[list[bytes], tuple[Problem, ...
 @pytest.mark.parametrize("path", COLLECTIONS)
 def test_a_remote_file_reads_like_the_local_one(path: Path) -> None:
     expected = outcome(open_source(str(path)), path)
-    # Nothing that only the last line of defence has caught: that would be an error of ours, told as one of the file's.
+    # Nothing that only the last line of defence caught: that would be a bug in h5zarr, reported as a broken file.
     assert isinstance(expected, str) or not any(SURPRISED in problem.message for problem in expected[1])
     for policy in (replace(EXACT, cache_nbytes=0), any_policy(path.name)):
         with path.open("rb") as file:
