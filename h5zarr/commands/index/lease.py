@@ -95,7 +95,7 @@ class Lease:
                 if _holder_of(self._place.read(LEASE)) == self._holder:
                     self.is_inherited = True
                     return
-            elif time.monotonic() >= give_up_at:
+            elif time.monotonic() >= give_up_at and self._place.read(LEASE) is not None:
                 raise LeaseHeld(f"{self._place.shown}: another run is working there ({_describe(found)})")
 
     def _is_still(self, found: bytes) -> bool:

@@ -37,6 +37,7 @@ from h5zarr.errors import (
     WrongOutput,
 )
 from h5zarr.io.access import USUAL_ACCESS, Access
+from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
 
 
@@ -208,6 +209,13 @@ def _related(made: Translation) -> Iterator[tuple[str, Identity | None]]:
     yield from made.unread.items()
 
 
+def _without_name(message: str, task: Task) -> str:
+    """Return a message without the name of the source at its beginning, as it was given or as it is recorded."""
+    for name in (str(Location.parse(task.url)), task.source):
+        message = message.removeprefix(f"{name}:").strip()
+    return message
+
+
 def failed_row(task: Task, settings: IndexSettings, error: H5ZarrError, seconds: float = 0.0) -> Row:
     """Return the row of a source that could not be indexed."""
     status = Status.STALE if task.had_output else Status.FAILED
@@ -221,7 +229,7 @@ def failed_row(task: Task, settings: IndexSettings, error: H5ZarrError, seconds:
         settings=settings_of(settings.digest, status, strict=settings.strict),
         status=status,
         problems=problems,
-        reason=f"{error.kind}: {str(error).removeprefix(f'{task.source}: ')}",
+        reason=f"{error.kind}: {_without_name(str(error), task)}",
         remedy=error.remedy,
         attempts=task.attempts + 1,
         seconds=round(seconds, 6),

@@ -223,6 +223,21 @@ def test_a_second_job_says_that_another_is_at_work_and_waits_if_it_is_told_to(tm
     check_index(out, paths, tmp_path)
 
 
+def test_a_run_that_ends_while_it_is_watched_is_not_called_active(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path)
+    place.create(LEASE, b'{"holder": "other"}')
+
+    def end(self: Lease, found: bytes) -> bool:
+        place.remove(LEASE)
+        return False
+
+    monkeypatch.setattr(Lease, "_is_still", end)
+    with Lease(place) as lease:
+        assert not lease.is_inherited
+
+
 def test_two_jobs_that_are_started_at_once_do_all_of_it_once(tmp_path: Path) -> None:
     paths, out = fill(tmp_path / "data", 30), tmp_path / "refs"
     arguments = (tmp_path / "data", out, "--workers", 1, "--wait", 60, "--log-format", "json")

@@ -60,7 +60,16 @@ def test_a_pattern_without_a_match_is_an_error_and_a_file_that_is_missing_is_one
         h5zarr.index([tree / "a.nc", tree / "z*.nc"], out, executor=threads)
     report = h5zarr.index([tree / "a.nc", tree / "none.nc"], out, executor=threads)
     assert (report.indexed_count, report.failed_count) == (1, 1)
-    assert "no such file" in report.failed[0].reason
+    assert report.failed[0].reason == "source: there is no such file"
+
+
+def test_a_reason_does_not_repeat_a_relative_name(
+    tree: Path, threads_for_command: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tree)
+    (tree.parent / "list.txt").write_text("none.nc\n")
+    assert main(["index", "--files-from", "../list.txt", "../refs", "--quiet"]) == 1
+    assert capfd.readouterr().err.splitlines()[0] == f"{tree}/none.nc: there is no such file"
 
 
 @pytest.mark.parametrize("words", [["*.nc"], ["a.nc", "b.nc", "[c].nc"]], ids=["quoted", "expanded"])
