@@ -25,7 +25,7 @@ from h5zarr.containers.parquet.parquet_writing import METADATA, OURS, token_of
 from h5zarr.containers.parquet.part_files import decode_part
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, References, assemble, told_of
-from h5zarr.errors import MalformedFile, SourceChanged, SourceGone
+from h5zarr.errors import MalformedFile, SourceChanged, SourceGone, Unsupported
 from h5zarr.io.location import Location
 from h5zarr.io.protocols import protocol_of
 from h5zarr.io.ranges import Column, open_ranges
@@ -92,6 +92,8 @@ class ParquetIndex:
 Load = Callable[[tuple[str, ...]], Mapping[str, bytes]]
 """Reads files by name, and returns the contents of those that exist."""
 
+_ZARR_ALREADY = "The data is Zarr already: open it with xarray.open_zarr or zarr.open."
+
 
 def decode_index(content: bytes, name: str) -> ParquetIndex:
     """Return the decoded content of `.zmetadata`. `name` is for errors."""
@@ -103,6 +105,8 @@ def decode_index(content: bytes, name: str) -> ParquetIndex:
                 # The zarr.json alone describes an array of version 3.
                 kept = {key: value for key, value in entries.items() if not _is_stub(key, entries)}
                 return ParquetIndex(kept, arrays, own)
+            case {"zarr_consolidated_format": _}:
+                raise Unsupported("this is a directory of Zarr data, not references", remedy=_ZARR_ALREADY)
         raise MalformedFile(f"{METADATA} has no metadata, or no record size")
 
 
