@@ -107,6 +107,7 @@ class _Comparing(Comparing):
         if not self.equal(path, "links", sorted(ours.links), sorted(stored_names)):
             return
         for name, link in ours.links.items():
+            place = f"{path.rstrip('/')}/{name}"
             try:
                 expected = theirs.get(stored_names[name], getlink=True)
             except TypeError:  # a user-defined link
@@ -117,8 +118,8 @@ class _Comparing(Comparing):
                 continue  # h5py cannot look up any link in a group with a broken one
             if isinstance(link, model.HardLink) and link.address not in self.file.objects:
                 is_named = any(one.partition("@")[0] == self.file.paths[link.address] for one in self.broken)
-                self.equal(f"{path}/{name}", "missing object is named as a problem:", is_named, True)
-            self.equal(f"{path}/{name}", "link", _link(link), _their_link(expected))
+                self.equal(place, "missing object is named as a problem:", is_named, True)
+            self.equal(place, "link", _link(link), _link(expected))
 
     def attributes(self, path: str, ours: model.Object, theirs: Any) -> None:
         try:
@@ -281,23 +282,8 @@ def _their_facts(theirs: h5py.Dataset) -> dict[str, Any]:
     }
 
 
-def _link(link: model.Link) -> tuple[str, ...]:
-    match link:
-        case model.HardLink():
-            return ("hard",)
-        case model.SoftLink(target=target):
-            return "soft", target
-        case model.ExternalLink(file=file, target=target):
-            return "external", file, target
-    return ("user-defined",)
-
-
-def _their_link(link: Any) -> tuple[str, ...]:
-    match link:
-        case h5py.HardLink():
-            return ("hard",)
-        case h5py.SoftLink():
-            return "soft", link.path
-        case h5py.ExternalLink():
-            return "external", link.filename, link.path
-    return ("user-defined",)
+def _link(link: Any) -> tuple[str, Any, Any]:
+    """Return the kind, file and target of a link of h5zarr or h5py, which shows a user-defined link as None."""
+    kind = "UserLink" if link is None else type(link).__name__
+    target = getattr(link, "target", None) or getattr(link, "path", None)
+    return kind, getattr(link, "file", None) or getattr(link, "filename", None), target

@@ -16,7 +16,7 @@ import h5zarr
 from h5zarr.commands.translate.translate import translate
 from h5zarr.commands.translate.translation import Translation
 from h5zarr.errors import Problem
-from h5zarr.hdf5.model import HardLink
+from h5zarr.hdf5.model import HardLink, SoftLink
 from h5zarr.tree import AttributeNotes, StoredForm
 from h5zarr.zarr_model.hierarchy import GroupRecord, VariableRecord
 from h5zarr.zarr_model.record import RecordedFilter
@@ -68,6 +68,11 @@ def attribute(name: str, value: Any) -> Callable[[Any], Any]:
     return changed("attributes", lambda found: {**found, name: replace(found[name], value=np.asarray(value))})
 
 
+def swapped(dataset: Any) -> Any:
+    """Return a dataset with its dimension scales in another order."""
+    return attribute("DIMENSION_LIST", dataset.attributes["DIMENSION_LIST"].value[::-1])(dataset)
+
+
 def without_row(chunks: Any) -> Any:
     return replace(
         chunks, **{name: getattr(chunks, name)[1:] for name in ("index", "address", "nbytes", "filter_mask")}
@@ -109,6 +114,8 @@ SCAN_FAULTS = {
     ),
     "filters": ("/temp", changed("filters", lambda _: ()), "/temp: filters [] is [(2, (2,)), (1, (2,))]"),
     "link": ("/", changed("links", lambda links: {**links, "no": HardLink("no", 0)}), "/: links ['land', 'no',"),
+    "target of a link": ("/", changed("links", lambda links: {**links, "x": SoftLink("x", "/y")}), "/x: link "),
+    "dimensions": ("/sparse", swapped, "/sparse@DIMENSION_LIST: references to"),
     "reference count": ("/x", changed("notes", changed("reference_count", lambda _: 2)), "/x: reference count 2 is 1"),
 }
 
