@@ -13,7 +13,17 @@ from typing import Any, Self
 
 
 class H5ZarrError(Exception):
-    """Base class of all errors that h5zarr raises deliberately. Tracebacks show the remedy as a note."""
+    """Base class of all errors that h5zarr raises deliberately. `remedy` says what to do; tracebacks show it as a note.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> try:
+    ...     h5zarr.translate("missing.nc")
+    ... except h5zarr.H5ZarrError as error:
+    ...     print(type(error).__name__, isinstance(error, FileNotFoundError))
+    SourceGone True
+    """
 
     kind = "error"
     remedy = ""
@@ -109,7 +119,21 @@ class WrongSource(SourceError, ValueError):
 
 
 class SourceChanged(SourceError):
-    """The file has changed since its references were made, so they may point to the wrong bytes."""
+    """The file has changed since its references were made, so they may point to the wrong bytes.
+
+    Examples
+    --------
+    >>> import pathlib, h5zarr, zarr
+    >>> copy = pathlib.Path("copy.nc")
+    >>> _ = copy.write_bytes(pathlib.Path("ocean.nc").read_bytes())
+    >>> _ = h5zarr.translate(copy, "copy.json")
+    >>> _ = copy.write_bytes(copy.read_bytes() + b"more")
+    >>> try:
+    ...     zarr.open_group(h5zarr.open_store("copy.json"), mode="r")["sst"][:]
+    ... except h5zarr.SourceChanged as error:
+    ...     print("translate it again")
+    translate it again
+    """
 
     kind = "changed"
     remedy = "Translate the file again."
@@ -190,7 +214,15 @@ class Unrepresentable(H5ZarrError):
 
 
 class ProblemWarning(UserWarning):
-    """Something could not be read or translated. The rest of the file is unaffected."""
+    """Something could not be read or translated. The rest of the file is unaffected.
+
+    Examples
+    --------
+    >>> import warnings, h5zarr
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", h5zarr.ProblemWarning)  # instead, stop at the first problem
+    ...     _ = h5zarr.open_store("ocean.nc")
+    """
 
 
 @dataclass(frozen=True, slots=True)

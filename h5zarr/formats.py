@@ -29,9 +29,7 @@ def scan(
     network: Mapping[str, float] | None = None,
     limits: Mapping[str, int] | None = None,
 ) -> H5File | ClassicFile:
-    """Read all metadata of an HDF5 file: groups, links, attributes with values, datasets with their chunk tables.
-
-    For netCDF-3 files use `h5zarr.inspect` or `h5zarr.translate`.
+    """Read all metadata of an HDF5 or netCDF file, as the file states them.
 
     Parameters
     ----------
@@ -42,13 +40,27 @@ def scan(
 
     Returns
     -------
-    H5File
-        `problems` lists what cannot be read.
+    H5File or ClassicFile
+        For HDF5 and netCDF-4, an `H5File`: groups, links, attributes with values, datasets with their chunk tables;
+        `walk()` and `datasets()` iterate over them. For netCDF-3, a `ClassicFile`: `header` has dimensions, attributes
+        and variables with their positions. In both, `problems` lists what cannot be read. Both can be pickled.
 
     Raises
     ------
     H5ZarrError
         Nothing can be read.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> file = h5zarr.scan("ocean.nc")
+    >>> file
+    <h5zarr.H5File of ocean.nc: 6 datasets in 1 group, 0 problems>
+    >>> dict(file.datasets())["/sst"]
+    <Dataset: FixedPoint, shape (18, 40, 120), 20 chunks, 8 attributes>
+    >>> classic = h5zarr.scan("classic_by_netcdf.nc")
+    >>> [variable.name for variable in classic.header.variables][:2]
+    ['never_written', 'written']
     """
     access = Access.from_options(storage_options, network, limits, anon=anon)
     with open_source(source, access) as opened:

@@ -35,17 +35,40 @@ _CONSOLIDATED = ".zmetadata"
 class SingleHdf5ToZarr:
     """The references of one HDF5, netCDF-4 or netCDF-3 file, in the form of `kerchunk.hdf.SingleHdf5ToZarr`.
 
-    - `h5f`: a path or URL, an open binary file, or an h5py file or group. For an open file
-      `url` is required, and is where others find the file; with a path it replaces the path in the references.
-    - `spec`: 1 for `{"version": 1, "refs": ...}`, 0 for the content of `refs`.
-    - `inline_threshold`: inline arrays of up to this many bytes; 0 inlines only what cannot be referenced.
-    - `storage_options`: for fsspec, if the file is opened here.
-    - `error`: how to treat problems. "warn" warns about each, "ignore" does not, "raise" raises `ProblemsFound`, and
-      so does "pdb", for use with `pdb.pm()`.
-    - `vlen_encode`: text is always embedded, so only "embed" is allowed.
-    - `out`: a dictionary to fill, or a `LazyReferenceMapper`, which is then flushed and returned.
-    - `unsupported_inline_threshold`: the same for arrays that could not be joined if they were referenced, because
-      they are shorter than their compressed chunk. The default is 1 MiB.
+    Parameters
+    ----------
+    h5f
+        A path or URL, an open binary file, or an h5py file or group.
+    url
+        Where others find the file. Required for an open file; otherwise it replaces the path in the references.
+    spec
+        1 for `{"version": 1, "refs": ...}`, 0 for the content of `refs`.
+    inline_threshold
+        Inline arrays of up to this many bytes; 0 inlines only what cannot be referenced.
+    storage_options
+        Options for fsspec, if the file is opened here.
+    error
+        How to treat problems. "warn" warns about each, "ignore" does not, "raise" raises `ProblemsFound`, and so does
+        "pdb", for use with `pdb.pm()`.
+    vlen_encode
+        Text is always embedded, so only "embed" is allowed.
+    out
+        A dictionary to fill, or a `LazyReferenceMapper`, which is then flushed and returned.
+    unsupported_inline_threshold
+        `inline_threshold` for arrays that could not be joined if they were referenced, because they are shorter than
+        their compressed chunk. The default is 1 MiB.
+
+    Raises
+    ------
+    ValueError
+        An option has an invalid value, or `url` is missing.
+
+    Examples
+    --------
+    >>> from h5zarr.kerchunk import SingleHdf5ToZarr
+    >>> references = SingleHdf5ToZarr("ocean.nc").translate()
+    >>> references["version"], references["refs"]["sst/0.0.0"][1:]
+    (1, [...])
     """
 
     def __init__(
@@ -108,8 +131,23 @@ class SingleHdf5ToZarr:
 class NetCDF3ToZarr(SingleHdf5ToZarr):
     """The references of one file, in the form of `kerchunk.netCDF3.NetCDF3ToZarr`. Also reads CDF-5.
 
-    `max_chunk_size` splits larger values into chunks of about this many bytes; then they may not be joinable with those
-    of other files. Other arguments, which are for scipy's reader, have no effect.
+    Parameters
+    ----------
+    filename
+        A path or URL.
+    storage_options, inline_threshold, out
+        As in `SingleHdf5ToZarr`.
+    max_chunk_size
+        Split larger values into chunks of about this many bytes; then they may not be joinable with those of other
+        files.
+    **kwargs
+        Options of scipy's reader, which have no effect.
+
+    Examples
+    --------
+    >>> from h5zarr.kerchunk import NetCDF3ToZarr
+    >>> sorted(NetCDF3ToZarr("classic_by_netcdf.nc").translate()["refs"])[:2]
+    ['.zattrs', '.zgroup']
     """
 
     def __init__(

@@ -70,6 +70,13 @@ def open_store(
     ------
     H5ZarrError
         `source` cannot be read.
+
+    Examples
+    --------
+    >>> import h5zarr, zarr
+    >>> group = zarr.open_group(h5zarr.open_store("ocean.nc"), mode="r")
+    >>> group["sst"].shape
+    (18, 40, 120)
     """
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
     opened = open_hierarchy(source, access, verify=verify, at=at)

@@ -53,15 +53,38 @@ class NotVirtual(Unrepresentable):
 class Parser:
     """A parser for VirtualiZarr, which calls it with the URL of a file and a registry of stores.
 
-    - `group` becomes the root; `drop_variables` are the names of variables and groups in it to leave out.
-    - `include`, `exclude`, `strict`, `inline_bytes`, `max_inline_bytes`, `limits` and `allow` are those of
-      `h5zarr.translate`. By default only coordinates, which VirtualiZarr loads anyway, and values that cannot be
-      referenced are inlined.
-    - The file, and those that it refers to, are read through the registry's store; through fsspec if
-      `storage_options` is given, even if empty, or if the registry has no store for them.
-
     Arrays can be joined with those of other files. Arrays that cannot be translated, or that this version of
     VirtualiZarr cannot hold, are left out with a `ProblemWarning`; with `strict` they are an error.
+
+    Parameters
+    ----------
+    group
+        The group that becomes the root.
+    drop_variables
+        Names of variables and groups in it to leave out.
+    storage_options
+        Options for fsspec. If given, even if empty, files are read through fsspec; otherwise through the registry's
+        store for them, if it has one.
+    include, exclude, strict, inline_bytes, max_inline_bytes, limits, allow
+        As in `h5zarr.translate`. By default only coordinates, which VirtualiZarr loads anyway, and values that cannot
+        be referenced are inlined.
+
+    Raises
+    ------
+    ValueError or TypeError
+        An option has an invalid value.
+
+    Examples
+    --------
+    >>> import os
+    >>> from obspec_utils.registry import ObjectStoreRegistry
+    >>> from obstore.store import LocalStore
+    >>> from virtualizarr import open_virtual_dataset
+    >>> from h5zarr.virtualizarr import Parser
+    >>> registry = ObjectStoreRegistry({"file://": LocalStore()})
+    >>> url = "file://" + os.path.realpath("ocean.nc")
+    >>> open_virtual_dataset(url, registry=registry, parser=Parser(include=["sst"])).sst.shape
+    (18, 40, 120)
     """
 
     def __init__(

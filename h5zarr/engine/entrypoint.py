@@ -71,6 +71,36 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         limits: Mapping[str, int] | None = None,
         allow: Sequence[str] = (),
     ) -> Dataset:
+        """Open references, or an HDF5 or netCDF file. Users call `xarray.open_dataset(place, engine="h5zarr")`.
+
+        Parameters
+        ----------
+        filename_or_obj
+            A path or any URL that fsspec opens.
+        mask_and_scale, decode_times, concat_characters, decode_coords, drop_variables, use_cftime, decode_timedelta
+            How xarray decodes values, as in `xarray.open_dataset`.
+        group
+            The group to open, by default the root.
+        verify, at, storage_options, anon, network, limits, allow
+            How to open it, as in `h5zarr.open_store`.
+
+        Returns
+        -------
+        Dataset
+            The Dataset that xarray's netCDF engine shows. A `ProblemWarning` names what cannot be shown.
+
+        Raises
+        ------
+        H5ZarrError
+            Nothing can be read.
+
+        Examples
+        --------
+        >>> import h5zarr, xarray
+        >>> _ = h5zarr.translate("ocean.nc", "ocean.json")
+        >>> dict(xarray.open_dataset("ocean.json", engine="h5zarr").sizes)
+        {'time': 18, 'lat': 40, 'lon': 120}
+        """
         opened = _open(
             filename_or_obj,
             verify=verify,

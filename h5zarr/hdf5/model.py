@@ -292,9 +292,24 @@ class ContentReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class H5File:
-    """A whole file. `objects` maps header addresses to objects; `paths` maps them to the first path, breadth first.
+    """A whole HDF5 file, as `h5zarr.scan` returns it.
 
-    `nbytes` is the size of the file, or 0 if unknown.
+    Attributes
+    ----------
+    url
+        The file, without secrets in its URL.
+    root
+        The root group.
+    objects
+        Groups, datasets and committed datatypes by the address of their header.
+    paths
+        The first path of each object, breadth first, by address.
+    contents
+        Reads the values of datasets that cannot be referenced.
+    problems
+        What cannot be read, and why.
+    nbytes
+        Size of the file, or 0 if unknown.
     """
 
     url: str
@@ -312,7 +327,13 @@ class H5File:
         return summary_repr("H5File", self.url, held, counted(len(self.problems), "problem"))
 
     def path_of(self, reference: ObjectReference) -> str | None:
-        """Return the first path of the referenced object, or None if it is not in this file."""
+        """Return the first path of the referenced object, or None if it is not in this file.
+
+        Parameters
+        ----------
+        reference
+            A value of an attribute or dataset of references.
+        """
         if reference.file is not None or reference.address is None:
             return None
         return self.paths.get(reference.address)

@@ -84,9 +84,24 @@ class Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ClassicFile:
-    """A whole file. `record_nbytes` is the distance between two records of a variable, or 0 without record variables.
+    """A whole netCDF-3 file, as `h5zarr.scan` returns it.
 
-    `refused` maps the number of a variable to the reason why its values cannot be where the header says.
+    Attributes
+    ----------
+    url
+        The file, without secrets in its URL.
+    nbytes
+        Size of the file.
+    header
+        Dimensions, attributes and variables, with their positions.
+    record_count
+        The number of records.
+    record_nbytes
+        The distance between two records of a variable, or 0 without record variables.
+    refused
+        The reasons why the values of some variables, by number, cannot be where the header says.
+    problems
+        What cannot be read, and why.
     """
 
     url: str
@@ -102,10 +117,23 @@ class ClassicFile:
         return summary_repr("ClassicFile", self.url, *held, counted(len(self.problems), "problem"))
 
     def shape(self, variable: ClassicVariable) -> tuple[int, ...]:
-        """Return the shape of a variable, including its records."""
+        """Return the shape of a variable, including its records.
+
+        Parameters
+        ----------
+        variable
+            A variable of the header.
+        """
         return (self.record_count, *variable.shape[1:]) if variable.is_record else variable.shape
 
     def length(self, dimension: ClassicDimension) -> int:
+        """Return the length of a dimension; of the record dimension, the number of records.
+
+        Parameters
+        ----------
+        dimension
+            A dimension of the header.
+        """
         return self.record_count if dimension.length is None else dimension.length
 
 

@@ -41,7 +41,26 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CheckReport:
-    """The result of a check: files in the order given. `combining` is None if the files were not compared."""
+    """The result of a check. `str()` is the text that `h5zarr check` prints.
+
+    Attributes
+    ----------
+    files
+        The findings for each file, in the order given.
+    unreadable
+        Files that could not be read at all, with the reasons.
+    combining
+        What keeps the files from being combined; None if they were not compared.
+    seconds
+        How long it took.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> report = h5zarr.check("ocean.nc")
+    >>> [variable.path for variable in report.files[0].variables][:3]
+    ['/lat', '/lon', '/time']
+    """
 
     files: tuple[CheckedFile, ...]
     unreadable: tuple[Unreadable, ...] = ()
@@ -117,6 +136,15 @@ def check(
     ------
     H5ZarrError
         A pattern matches nothing, or cannot be listed.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> report = h5zarr.check("ocean.nc")
+    >>> report
+    <h5zarr.CheckReport: 1 file, everything can be virtualised>
+    >>> report.is_virtualisable
+    True
     """
     started = time.perf_counter()
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)

@@ -49,9 +49,27 @@ class FillValueWanted(ArgumentError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Conversion:
-    """The references that were written: Zarr metadata and references, and where they came from.
+    """References that were written into another container. `str()` is the text that `h5zarr convert` prints.
 
-    `problems` name what is left out, now or when the file was translated; `warnings` name what is incomplete.
+    Attributes
+    ----------
+    source
+        Where the references were, without secrets.
+    fitted
+        What was written.
+    provenance
+        The version of h5zarr that made the references, and the state of the files they refer to.
+    log
+        Counts of rounds, requests and bytes.
+    seconds
+        How long it took.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> _ = h5zarr.translate("ocean.nc", "ocean.json")
+    >>> h5zarr.convert("ocean.json", "again.json").to_json()["chunks"]
+    60
     """
 
     source: str
@@ -70,14 +88,17 @@ class Conversion:
 
     @property
     def hierarchy(self) -> Hierarchy:
+        """The groups and arrays, as Zarr metadata and chunk locations."""
         return self.fitted.hierarchy
 
     @property
     def problems(self) -> tuple[Problem, ...]:
+        """What is left out, and why."""
         return self.hierarchy.problems
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
+        """What is included, but not completely."""
         return self.hierarchy.warnings
 
     def to_json(self) -> dict[str, Json]:
@@ -91,7 +112,13 @@ class Conversion:
         }
 
     def warn(self, stacklevel: int = 2) -> None:
-        """Issue a Python warning for everything that is left out or incomplete."""
+        """Issue a Python warning for everything that is left out or incomplete.
+
+        Parameters
+        ----------
+        stacklevel
+            The caller to blame, as in `warnings.warn`.
+        """
         for problem in (*self.problems, *self.warnings):
             warn(f"{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
@@ -163,6 +190,13 @@ def convert(
     ------
     H5ZarrError
         The references cannot be read, or `out` cannot be written. Nothing was written.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> _ = h5zarr.translate("ocean.nc", "ocean.json")
+    >>> h5zarr.convert("ocean.json", "old.json", zarr_format=2)
+    <h5zarr.Conversion of ocean.json: 6 arrays, 60 chunks, 0 problems>
     """
     started = time.perf_counter()
     given = Location.parse(source).text

@@ -135,6 +135,14 @@ def index(
         The job cannot run at all, or another run is active (`LeaseHeld`).
     ValueError
         An option has an invalid value.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> h5zarr.index("ocean*.nc", "refs", workers=1)
+    <h5zarr.IndexReport of refs: finished, 1 indexed, 0 indexed with problems, 0 unchanged, 0 failed>
+    >>> h5zarr.index("ocean*.nc", "refs", workers=1)
+    <h5zarr.IndexReport of refs: finished, 0 indexed, 0 indexed with problems, 1 unchanged, 0 failed>
     """
     container = container_of_format(format)  # raises for an unknown one
     require_output(mark_location(container, f"{os.fspath(out)}/x{output_formats()[format]}"), f"format={format!r}")

@@ -28,12 +28,42 @@ _SKIPPED = "h5zarr_index_skipped"
 
 @dataclass(slots=True, repr=False)
 class IndexReport:
-    """What a run did, what state the sources are in, and what it cost.
+    """What a run did, what state the sources are in, and what it cost. `str()` is the text that `h5zarr index` prints.
 
-    `ended` says how the run ended: finished, planned, stopped, too many failures, another run took over, another run is
-    active, or could not run; `message` and `remedy` say why for the last two. `states` counts the listed and the
-    vanished sources by status, after the run; the other counts are about the run itself. `fail_on` decides what
-    `is_failure` means. `out` is the directory of the index, without secrets.
+    Attributes
+    ----------
+    out
+        The directory of the index, without secrets.
+    fail_on
+        Decides what `is_failure` means: "new", "any" or "never".
+    began, seconds
+        When the run began, and how long it took.
+    ended
+        How it ended: finished, planned, stopped, too many failures, another run took over, another run is active, or
+        could not run.
+    message, remedy
+        Why the job could not run, and what to do.
+    listed_count, new_count, changed_count, retried_count, unchanged_count
+        How many sources were listed, and why the run reads them.
+    given_up, vanished
+        Sources that failed too often, and sources that are gone.
+    pruned_count
+        How many outputs of vanished sources were removed.
+    states
+        Counts of the listed and the vanished sources by status, after the run.
+    indexed_count, with_problems_count, failed
+        What this run has done.
+    arrays, chunks
+        Content of the files that this run has indexed.
+    requests, bytes_read, is_remote
+        The cost of reading, and whether any source is remote.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> report = h5zarr.index("ocean*.nc", "refs", workers=1)
+    >>> report.ended, report.is_failure
+    ('finished', False)
     """
 
     out: str = ""
@@ -80,6 +110,7 @@ class IndexReport:
 
     @property
     def failed_count(self) -> int:
+        """How many sources failed in this run."""
         return len(self.failed)
 
     @property
@@ -94,6 +125,7 @@ class IndexReport:
 
     @property
     def has_run(self) -> bool:
+        """Whether the job ran at all."""
         return self.ended not in (COULD_NOT_RUN, ANOTHER_RUN)
 
     @property
@@ -116,7 +148,17 @@ class IndexReport:
         return any(count and status.is_failure for status, count in self.states.items())
 
     def take_plan(self, plan: Plan, listed_count: int, given_up: list[Row]) -> None:
-        """Count what is planned."""
+        """Count what is planned.
+
+        Parameters
+        ----------
+        plan
+            The plan.
+        listed_count
+            How many sources were listed.
+        given_up
+            Rows of sources that are not tried again.
+        """
         self.listed_count = listed_count
         self.new_count, self.changed_count = len(plan.new), len(plan.changed)
         self.retried_count, self.unchanged_count = len(plan.retried), plan.unchanged_count
@@ -125,7 +167,15 @@ class IndexReport:
         self.states = Counter(plan.states)
 
     def take_row(self, row: Row, former: Status | None) -> None:
-        """Count the result of one source, which was in the status `former` before."""
+        """Count the result of one source, which was in the status `former` before.
+
+        Parameters
+        ----------
+        row
+            The result.
+        former
+            The earlier status, or None if the source is new.
+        """
         if former is not None:
             self.states[former] -= 1
         self.states[row.status] += 1
@@ -144,18 +194,42 @@ class IndexReport:
         self.chunks += row.chunks
 
     def take_vanished(self, former: Status, *, is_kept: bool) -> None:
-        """Count a vanished source, whose references are kept or removed."""
+        """Count a vanished source, whose references are kept or removed.
+
+        Parameters
+        ----------
+        former
+            The earlier status.
+        is_kept
+            Whether the references are kept.
+        """
         self.states[former] -= 1
         self.states[Status.VANISHED] += is_kept
 
     def end(self, how: str) -> IndexReport:
-        """Return this report with its end time."""
+        """Return this report with its end time.
+
+        Parameters
+        ----------
+        how
+            How the run ended.
+        """
         self.ended = how
         self.seconds = time.perf_counter() - self._started
         return self
 
     def could_not_run(self, message: str, remedy: str, how: str = COULD_NOT_RUN) -> IndexReport:
-        """Return this report with its end time and the reason why the job could not run, or did not have to."""
+        """Return this report with its end time and the reason why the job could not run, or did not have to.
+
+        Parameters
+        ----------
+        message
+            What happened.
+        remedy
+            What to do.
+        how
+            How the run ended.
+        """
         self.message, self.remedy = writable(message), writable(remedy)
         return self.end(how)
 
@@ -204,10 +278,12 @@ class IndexReport:
         }
 
     def to_metrics(self, index: str = "") -> str:
-        """Return the report in Prometheus's text format, version 0.0.4.
+        """Return the report in Prometheus's text format, version 0.0.4. A job that could not run has no counts.
 
-        `index` becomes a label of every metric, so that several jobs on one machine can be told apart. A job that could
-        not run has no counts.
+        Parameters
+        ----------
+        index
+            A label of every metric, so that several jobs on one machine can be told apart.
         """
         return "".join(f"{line}\n" for line in self._metric_lines(index))
 

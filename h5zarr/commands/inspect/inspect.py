@@ -32,7 +32,27 @@ class NothingMatches(ArgumentError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Inspection:
-    """What a file holds. `str()` is the text that `h5zarr inspect` prints; `to_json()` is complete."""
+    """What a file holds. `str()` is the text that `h5zarr inspect` prints; `to_json()` is complete.
+
+    Attributes
+    ----------
+    source
+        The file, without secrets in its URL.
+    file
+        The scanned file, as `h5zarr.scan` returns it.
+    nbytes
+        Size of the file.
+    log
+        Counts of rounds, requests and bytes.
+    path, depth, no_attributes
+        What to show, as given to `h5zarr.inspect`.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> sorted(h5zarr.inspect("ocean.nc").to_json()["datasets"])[:3]
+    ['/lat', '/lon', '/sst']
+    """
 
     source: str
     file: H5File | ClassicFile
@@ -56,9 +76,18 @@ class Inspection:
     def lines(
         self, *, all: bool = False, width: int = 100, color: bool = False, phrase: Callable[[str], str] = str
     ) -> list[str]:
-        """Return the text line by line; `all` shows everything in full. Raises NothingMatches if it is empty.
+        """Return the text line by line. Raises NothingMatches if it is empty.
 
-        `phrase` translates option names into the reader's terms.
+        Parameters
+        ----------
+        all
+            Show everything in full.
+        width
+            Columns of the screen.
+        color
+            Print names in bold.
+        phrase
+            Translates option names into the reader's terms.
         """
         view = View(
             everything=all,
@@ -128,6 +157,16 @@ def inspect(
     ------
     H5ZarrError
         The file cannot be read.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> print(h5zarr.inspect("ocean.nc", path="lat", no_attributes=True))
+    ocean.nc...
+      dimensions:
+        lat = 40
+      variables:
+        lat  float32  (lat=40)...
     """
     access = Access.from_options(storage_options, network, limits, anon=anon)
     with open_source(source, access) as opened:

@@ -30,10 +30,27 @@ class NoIndex(H5ZarrError, FileNotFoundError):
 
 @dataclass(slots=True, repr=False)
 class Summary:
-    """How many sources have each status; `others` are the rows of those that are not simply indexed.
+    """The summary of an index. `str()` is the text that `h5zarr status` prints.
 
-    `arrays` and `chunks` count what the up-to-date references contain. `empty_count` is the number of valid files that
-    contain no arrays, or none of those selected.
+    Attributes
+    ----------
+    counts
+        How many sources have each status.
+    others
+        The rows of sources that are not simply indexed, with the reasons.
+    arrays, chunks
+        What the up-to-date references contain.
+    empty_count
+        How many valid files contain no arrays, or none of those selected.
+    newest
+        Time of the last change.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> _ = h5zarr.index("ocean*.nc", "refs", workers=1)
+    >>> h5zarr.status("refs").counts["indexed"]
+    1
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -90,6 +107,13 @@ def status(
     ------
     H5ZarrError
         There is no index, or it cannot be read.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> _ = h5zarr.index("ocean*.nc", "refs", workers=1)
+    >>> h5zarr.status("refs").arrays
+    6
     """
     access = Access.from_options(storage_options, network, anon=anon)
     place = Place(out, access.options_for(os.fspath(out)), access.network)

@@ -22,7 +22,23 @@ T = TypeVar("T")
 
 
 class Outcome(NamedTuple):
-    """The result for one file: its translation, or the error that prevented it."""
+    """The result for one of many files. `str()` is the text of the translation, or of the error.
+
+    Attributes
+    ----------
+    source
+        The file, as it was given. It may be a signed URL; `repr` leaves secrets out.
+    translation
+        The `Translation`, or None if it failed.
+    error
+        The `H5ZarrError` that prevented it, or None.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> next(h5zarr.translate_many(["ocean.nc"]))
+    <h5zarr.Outcome of ocean.nc: <h5zarr.Translation of ocean.nc: 6 arrays, 60 chunks, 0 problems>>
+    """
 
     source: str
     translation: Translation | None
@@ -59,10 +75,38 @@ def translate_many(
     limits: Mapping[str, int] | None = None,
     allow: Sequence[str] = (),
 ) -> Iterator[Outcome]:
-    """Translate `sources`, `at_once` files at a time, and yield each outcome as soon as it is finished.
+    """Translate many files concurrently, and yield each outcome as soon as it is finished.
 
-    While one file waits for the network, others are parsed. A file that cannot be read does not stop the others. Lazy:
-    files are processed as you iterate. All other options are those of `h5zarr.translate`.
+    While one file waits for the network, others are parsed. Lazy: files are processed as you iterate.
+
+    Parameters
+    ----------
+    sources
+        Paths, or URLs that fsspec opens.
+    at_once
+        How many files to work on at a time.
+    group, include, exclude, strict, zarr_format, nz, chunk_bytes, inline_bytes, max_inline_bytes, joinable
+        What to translate and how, as in `h5zarr.translate`.
+    storage_options, anon, network, limits, allow
+        How to open the files, as in `h5zarr.translate`.
+
+    Yields
+    ------
+    Outcome
+        A file that cannot be read does not stop the others: its outcome has the `error`.
+
+    Raises
+    ------
+    ValueError or TypeError
+        An option has an invalid value.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> for outcome in h5zarr.translate_many(["ocean.nc", "missing.nc"], at_once=1):
+    ...     print(outcome.source, outcome.translation, type(outcome.error).__name__, sep=" | ")
+    ocean.nc | 6 arrays, 60 chunks referenced... | NoneType
+    missing.nc | None | SourceGone
     """
     options = make_options(
         group=group,

@@ -122,6 +122,15 @@ def translate(
     ------
     H5ZarrError
         The file cannot be read, or `out` cannot be written. Nothing was written.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> translation = h5zarr.translate("ocean.nc", "ocean.json")
+    >>> translation
+    <h5zarr.Translation of ocean.nc: 6 arrays, 60 chunks, 0 problems>
+    >>> h5zarr.translate("ocean.nc", "sst.json", include=["sst"], zarr_format=2).arrays().keys()
+    dict_keys(['/lat', '/lon', '/time', '/sst'])
     """
     options = make_options(
         group=group,

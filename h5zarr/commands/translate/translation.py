@@ -37,11 +37,40 @@ class ProblemsFound(H5ZarrError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Translation:
-    """The result: Zarr metadata and references, what is left out (`problems`) and what is incomplete (`warnings`).
+    """A translated file: Zarr metadata and references. `str()` is the text that `h5zarr translate` prints.
 
-    `fitted` is what can be written. `bare_dimensions` are the paths of dimensions without a variable, which are not
-    arrays. `renamed` maps variables to their paths in the file, where netCDF's name differs. `unread` holds the states
-    of referenced files that contribute nothing here; None for those that do not exist.
+    Attributes
+    ----------
+    source
+        The file, without secrets in its URL.
+    fitted
+        What can be written.
+    provenance
+        The version of h5zarr, and the state of the files that were read.
+    options
+        How the file was translated.
+    log
+        Counts of rounds, requests and bytes.
+    source_nbytes
+        Size of the file.
+    seconds
+        How long it took.
+    bare_dimensions
+        Paths of dimensions without a variable, which are not arrays.
+    renamed
+        Paths in the file of variables whose name in netCDF differs.
+    unread
+        States of referenced files that contribute nothing; None for those that do not exist.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> translation = h5zarr.translate("ocean.nc")
+    >>> translation.problems
+    ()
+    >>> translation.arrays()["/sst"]
+    <ArrayNode: int16, shape (18, 40, 120), <Manifest: 20 chunks referenced, 0 inlined>>
+    >>> translation.write("ocean.json")
     """
 
     source: str
@@ -65,14 +94,17 @@ class Translation:
 
     @property
     def hierarchy(self) -> Hierarchy:
+        """The groups and arrays, as Zarr metadata and chunk locations."""
         return self.fitted.hierarchy
 
     @property
     def problems(self) -> tuple[Problem, ...]:
+        """What is left out, and why."""
         return self.hierarchy.problems
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
+        """What is included, but not completely."""
         return self.hierarchy.warnings
 
     def arrays(self) -> Mapping[str, ArrayNode]:
@@ -95,7 +127,13 @@ class Translation:
         }
 
     def warn(self, stacklevel: int = 2) -> None:
-        """Issue a Python warning for everything that is left out or incomplete."""
+        """Issue a Python warning for everything that is left out or incomplete.
+
+        Parameters
+        ----------
+        stacklevel
+            The caller to blame, as in `warnings.warn`.
+        """
         for problem in (*self.problems, *self.warnings):
             warn(f"{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
@@ -109,10 +147,14 @@ class Translation:
         output_options: Mapping[str, Any] | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
-        """Write the references to `out`, all or nothing. Names and options are those of `h5zarr.translate`.
+        """Write the references, all or nothing. A `ProblemWarning` names whatever the container cannot hold.
 
-        An Icechunk repository also keeps the options in `storage_options` that are not secret, such as an endpoint, for
-        readers. Whatever a container cannot hold is left out and named in a `ProblemWarning`.
+        Parameters
+        ----------
+        out, branch, message, overwrite, output_options
+            Where and how to write, as in `h5zarr.translate`.
+        storage_options
+            How the file was opened. An Icechunk repository keeps what is not secret, such as an endpoint, for readers.
         """
         output = Output(
             location=os.fspath(out),
@@ -125,7 +167,13 @@ class Translation:
         self.write_to(output)
 
     def write_to(self, output: Output) -> None:
-        """Write the references to an output that was checked."""
+        """Write the references to an output that was checked.
+
+        Parameters
+        ----------
+        output
+            The checked output.
+        """
         container = container_for_output(output.location)
         fitted = fit_into(self.fitted, container)
         known = len(self.problems), len(self.warnings)

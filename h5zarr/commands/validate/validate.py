@@ -43,9 +43,31 @@ class NotChecked:
 
 @dataclass(slots=True, repr=False)
 class Validation:
-    """The result of a validation: every broken rule, and every rule that could not be checked, with the place.
+    """The result of a validation. `str()` is the text that `h5zarr validate` prints.
 
-    `rules` are the ids of the rules that were checked.
+    Attributes
+    ----------
+    references
+        The references, without secrets in their URL.
+    zarr_format
+        Their version of Zarr, 2 or 3.
+    container
+        "json" or "parquet".
+    findings
+        Every broken rule, with path, message and remedy.
+    not_checked
+        Rules that could not be checked, and why.
+    rules
+        Ids of the rules that were checked.
+    seconds
+        How long it took.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> _ = h5zarr.translate("ocean.nc", "ocean.json")
+    >>> h5zarr.validate("ocean.json").errors
+    []
     """
 
     references: str
@@ -123,6 +145,13 @@ def validate(
     ------
     H5ZarrError
         The references cannot be read.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> _ = h5zarr.translate("ocean.nc", "ocean.json")
+    >>> h5zarr.validate("ocean.json").is_valid
+    True
     """
     started = time.perf_counter()
     location = Location.parse(references)

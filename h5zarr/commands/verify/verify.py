@@ -36,7 +36,30 @@ class Planned(NamedTuple):
 
 @dataclass(slots=True, repr=False)
 class Verification:
-    """The result of a verification. `changed`: the source is no longer the file that the references were made from."""
+    """The result of a verification. `str()` is the text that `h5zarr verify` prints.
+
+    Attributes
+    ----------
+    references, source
+        What was compared, without secrets in URLs.
+    library
+        The library that read the source: h5py or netCDF4.
+    changed
+        How the source differs from the file that was translated; "" if it does not. If it does, nothing was compared.
+    arrays, groups
+        The result for each array and group, with differences.
+    not_found
+        Paths that are not in the source.
+    seconds
+        How long it took.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> _ = h5zarr.translate("ocean.nc", "ocean.json")
+    >>> sum(array.compared for array in h5zarr.verify("ocean.json").arrays)
+    63
+    """
 
     references: str
     source: str
@@ -56,6 +79,7 @@ class Verification:
 
     @property
     def is_right(self) -> bool:
+        """Whether nothing differs."""
         return not self.changed and not self.not_found and all(one.is_right for one in (*self.arrays, *self.groups))
 
     def to_json(self) -> dict[str, Json]:
@@ -121,6 +145,16 @@ def verify(
     ------
     H5ZarrError
         Nothing can be compared.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> _ = h5zarr.translate("ocean.nc", "ocean.json")
+    >>> found = h5zarr.verify("ocean.json")
+    >>> found
+    <h5zarr.Verification of ocean.json: 6 arrays right, 0 wrong>
+    >>> found.is_right
+    True
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers is {workers}, but must be at least 1")
