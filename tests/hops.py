@@ -53,11 +53,12 @@ def hops(work: Callable[[], Any]) -> list[str]:
 
 
 def hops_of_a_translation(source: Path, out: Path) -> list[str]:
-    """Return the hops of a second translation: the first one imports what it needs."""
+    """Return the hops of a second translation to a new output: the first one imports what it needs."""
     from h5zarr.cli import main
 
     words = ["translate", str(source), str(out), "--quiet"]
     main(words)
+    out.unlink()
     return hops(lambda: main(words))
 
 

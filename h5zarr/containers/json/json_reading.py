@@ -111,7 +111,8 @@ def is_own_references(content: bytes) -> bool:
 def decompress_json(content: bytes, name: str, limits: Limits = USUAL) -> bytes:
     """Return JSON, perhaps from gzip or zstd. Raises WrongFormat with `name` if it is something else."""
     found = decompress(content, name, limits)
-    if not _is_object(found) or is_zarr_metadata(found[:HEAD_NBYTES]):
+    is_own = found.startswith(OWN_BEGINNING)
+    if not is_own and (not _is_object(found) or is_zarr_metadata(found[:HEAD_NBYTES])):
         raise wrong_format(content, "references").naming(name)
     return found
 
