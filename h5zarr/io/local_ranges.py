@@ -16,7 +16,7 @@ from h5zarr.io.threads import decoding_threads, processor_count
 from h5zarr.io.unchanged import check_unchanged
 
 _BATCH_NBYTES = 1 << 20  # less is not worth passing to another thread
-_CUT_SHORT = Failure("the file ends before", SourceError.remedy)
+_CUT_SHORT = Failure("the file ends before these bytes", SourceError.remedy)
 
 
 class LocalRanges:
