@@ -41,7 +41,7 @@ def ocean(tmp_path: Path) -> Path:
         time[:] = [0, 1]
         file.createVariable("x", ">i4", ("x",), endian="big")[:] = [10, 20, 30]
         temp = file.createVariable("temp", "i2", ("time", "x"), fill_value=-9, zlib=True, complevel=2)
-        temp.scale_factor, temp.units, temp.coordinates = 0.5, "K", "land"
+        temp.scale_factor, temp.units, temp.coordinates, temp.valid_min = 0.5, "K", "land", np.int16(0)
         temp[:] = np.ma.masked_equal([[1, 2, 3], [4, 5, 6]], 5)
         file.createVariable("land", "S1", ("x",))[:] = [b"y", b"n", b"y"]
         file.createVariable("sparse", "i4", ("time", "x"), chunksizes=(1, 3))[1] = [7, 8, 9]
@@ -265,6 +265,7 @@ ATTRIBUTE_FAULTS = {
     "extra attribute": ("/temp", attributes(more=1), "/temp@more: is not in the netCDF engine's"),
     "_FillValue": ("/temp", attributes(_FillValue=-8), "/temp@_FillValue: "),
     "coordinates": ("/temp", attributes(coordinates=""), "/: coordinates "),
+    "number of a variable": ("/temp", attributes(valid_min=1), "/temp@valid_min: "),
 }
 
 
@@ -279,6 +280,7 @@ DEFLATED = StoredForm(filters=(RecordedFilter(number=1, values=(3,)),))
 FOREIGN = StoredForm(notes=AttributeNotes(foreign=("units",)))
 RECORD_FAULTS = [
     (GroupRecord(), "/@version"),
+    (GroupRecord(types={"version": "int16"}), "/temp@valid_min"),
     (GroupRecord(), "/: unlimited"),
     (GroupRecord(unlimited=("time",)), "/temp@@chunksizes"),
     (GroupRecord(unlimited=("time",)), "/temp@@zlib"),
