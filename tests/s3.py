@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
+from functools import cache
 from io import StringIO
 from typing import Any
+
+with suppress(ImportError):
+    # Clients of one process share what botocore knows of S3. Else each one reads and parses it again, 0.1 s each time.
+    from botocore import session
+
+    session.create_loader = cache(session.create_loader)
 
 KEYS = {"key": "test", "secret": "test"}
 
