@@ -57,6 +57,8 @@ class SingleHdf5ToZarr:
     unsupported_inline_threshold
         `inline_threshold` for arrays that could not be joined if they were referenced, because they are shorter than
         their compressed chunk. The default is 1 MiB.
+    anon, network
+        How to read over a network, as in `h5zarr.translate`. kerchunk does not have these.
 
     Raises
     ------
@@ -82,6 +84,9 @@ class SingleHdf5ToZarr:
         vlen_encode: str = "embed",
         out: References | None = None,
         unsupported_inline_threshold: int | None = None,
+        *,
+        anon: bool = False,
+        network: Mapping[str, float] | None = None,
     ) -> None:
         if vlen_encode != "embed":
             raise NotImplementedError(f"vlen_encode is {vlen_encode!r}, but text can only be embedded: 'embed'")
@@ -93,7 +98,7 @@ class SingleHdf5ToZarr:
         self._url = url
         self._spec = spec
         self._inlining = _inlining(inline_threshold, unsupported_inline_threshold)
-        self._storage_options = storage_options
+        self._access = Access.from_options(storage_options, network, anon=anon)
         self._error = error
         self._out = out
 
@@ -116,15 +121,14 @@ class SingleHdf5ToZarr:
         return Options(zarr_format=2, joinable=True, inlining=self._inlining, **more)
 
     def _translate(self) -> Translation:
-        given, url = self._file, self._url
-        access = Access.from_options(self._storage_options)
+        given, url, access = self._file, self._url, self._access
         if isinstance(given, str | os.PathLike):
             return run_translation(given, None, self._options(target_url=url), access)
         assert url is not None
         if _is_of_h5py(given):
             options = self._options(selection=Selection(group=given.name))
             return run_translation(url, None, options, access)
-        with FileObjectSource(given, url=url) as source:
+        with FileObjectSource(given, url=url, network=access.network) as source:
             return translate_source(source, url, self._options(), access)
 
 
@@ -135,7 +139,7 @@ class NetCDF3ToZarr(SingleHdf5ToZarr):
     ----------
     filename
         A path or URL.
-    storage_options, inline_threshold, out
+    storage_options, inline_threshold, out, anon, network
         As in `SingleHdf5ToZarr`.
     max_chunk_size
         Split larger values into chunks of about this many bytes; then they may not be joinable with those of other
@@ -157,9 +161,13 @@ class NetCDF3ToZarr(SingleHdf5ToZarr):
         inline_threshold: int | None = 100,
         max_chunk_size: int = 0,
         out: References | None = None,
+        *,
+        anon: bool = False,
+        network: Mapping[str, float] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(filename, None, 1, inline_threshold, storage_options, out=out)
+        reading: dict[str, Any] = {"anon": anon, "network": network}
+        super().__init__(filename, None, 1, inline_threshold, storage_options, out=out, **reading)
         self._max_chunk_size = max_chunk_size
 
     def _options(self, **more: Any) -> Options:

@@ -26,7 +26,7 @@ from h5zarr.commands.translate.translate import translate_source
 from h5zarr.commands.translate.translation import ProblemsFound, Translation
 from h5zarr.encode.inlining import Inlining
 from h5zarr.errors import H5ZarrError, Problem, SourceError, Unrepresentable
-from h5zarr.io.access import Access
+from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
 from h5zarr.io.obstore import ObjectSource
 from h5zarr.io.protocols import grammar_of
@@ -65,9 +65,9 @@ class Parser:
     storage_options
         Options for fsspec. If given, even if empty, files are read through fsspec; otherwise through the registry's
         store for them, if it has one.
-    include, exclude, strict, inline_bytes, max_inline_bytes, limits, allow
-        As in `h5zarr.translate`. By default only coordinates, which VirtualiZarr loads anyway, and values that cannot
-        be referenced are inlined.
+    include, exclude, strict, inline_bytes, max_inline_bytes, anon, network, limits, allow
+        As in `h5zarr.translate`. `anon` also reads through fsspec. By default only coordinates, which VirtualiZarr
+        loads anyway, and values that cannot be referenced are inlined.
 
     Raises
     ------
@@ -98,11 +98,13 @@ class Parser:
         strict: bool = False,
         inline_bytes: int | None = None,
         max_inline_bytes: int | None = None,
+        anon: bool = False,
+        network: Mapping[str, float] | None = None,
         limits: Mapping[str, int] | None = None,
         allow: Sequence[str] = (),
     ) -> None:
-        self.storage_options = storage_options
-        self.access = Access.from_options(storage_options, limits=limits, allow=allow)
+        self.is_fsspec = anon or storage_options is not None
+        self.access = Access.from_options(storage_options, network, limits, allow, anon=anon)
         options = make_options(
             group=group or "/",
             include=include,
@@ -130,27 +132,27 @@ class Parser:
         return ManifestStore(_manifest_group(hierarchy.nodes, arrays), registry=_with_held(registry, held))
 
     def _translate(self, url: str, registry: ObjectStoreRegistry) -> Translation:
-        opener = partial(open_through, registry, storage_options=self.storage_options)
+        opener = partial(open_through, registry, access=self.access, is_fsspec=self.is_fsspec)
         with opener(url) as source:
             return translate_source(source, url, self.options, self.access, opener)
 
 
-def open_through(registry: ObjectStoreRegistry, url: str, storage_options: Mapping[str, Any] | None = None) -> Source:
+def open_through(
+    registry: ObjectStoreRegistry, url: str, access: Access = USUAL_ACCESS, *, is_fsspec: bool = False
+) -> Source:
     """Return the source at `url`, through the registry's store for it, or fsspec if there is none.
 
-    A local file is always memory-mapped. With `storage_options`, everything is read through fsspec.
+    A local file is always memory-mapped. With `is_fsspec`, everything else is read through fsspec.
     """
-    if Location.parse(url).path is not None:
-        return open_source(url)
-    if storage_options is not None:
-        return open_source(url, Access.from_options(storage_options))
+    if is_fsspec or Location.parse(url).path is not None:
+        return open_source(url, access)
     try:
         store, path = registry.resolve(_resolvable(url))
     except ValueError:
-        return open_source(url)
+        return open_source(url, access)
     except NotVirtual as error:
         raise SourceError(str(error), remedy=error.remedy) from None
-    return ObjectSource(store, path, url=url)
+    return ObjectSource(store, path, url=url, network=access.network)
 
 
 def _usual_inlining(total_nbytes: int) -> Inlining:

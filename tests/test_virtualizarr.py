@@ -453,7 +453,7 @@ def test_an_array_of_too_many_places_is_left_out(tmp_path: Path) -> None:
 
 def test_a_parser_can_be_sent_to_another_process() -> None:
     parser = pickle.loads(pickle.dumps(Parser("group", ["a"], {}, strict=True)))
-    assert parser.storage_options == {}
+    assert parser.is_fsspec
     assert (parser.options.selection.group, parser.options.selection.exclude) == ("group", ("/a",))
     assert parser.options.strict
 

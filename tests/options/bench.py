@@ -17,6 +17,7 @@ import zarr
 import h5zarr
 from h5zarr.cli import main
 from h5zarr.commands.index.workers import ExecutorWorkers
+from h5zarr.kerchunk import NetCDF3ToZarr, SingleHdf5ToZarr
 
 HAVE_REPORT = ("translate", "convert", "index", "verify", "validate")
 HAVE_JSON = ("inspect", "check", "status")
@@ -175,7 +176,27 @@ def _open_groups(source: Any, **options: Any) -> None:
             dataset.load()
 
 
+def _parse(source: Any, **options: Any) -> None:
+    """Read a file with the parser for VirtualiZarr, through fsspec."""
+    from obspec_utils.registry import ObjectStoreRegistry
+
+    from h5zarr.virtualizarr import Parser
+
+    Parser(**options)(str(source), ObjectStoreRegistry())
+
+
+def _scan_like_kerchunk(source: Any, **options: Any) -> None:
+    SingleHdf5ToZarr(source, **options).translate()
+
+
+def _scan_classic_like_kerchunk(source: Any, **options: Any) -> None:
+    NetCDF3ToZarr(source, **options).translate()
+
+
 FUNCTIONS = {
+    "SingleHdf5ToZarr": _scan_like_kerchunk,
+    "NetCDF3ToZarr": _scan_classic_like_kerchunk,
+    "Parser": _parse,
     "translate_many": _translate_many,
     "scan": partial(h5zarr.scan),
     "open_store": _open_store,

@@ -15,6 +15,7 @@ from tests.options.bench import Bench
 from tests.servers import Counts, Faults, RangeServer
 
 READ_FILES = ("translate", "inspect", "index", "check", "translate_many", "scan")
+DROP_INS = ("SingleHdf5ToZarr", "NetCDF3ToZarr", "Parser")
 READ_REFERENCES = ("convert", "verify", "validate", "open_store", "open_dataset", "open_datatree", "open_groups")
 
 
@@ -56,7 +57,9 @@ class Served:
 
     def place(self, command: str) -> str:
         """Return the URL of what a command reads."""
-        name = "file.h5" if command in READ_FILES else "refs.json" if command in READ_REFERENCES else "index"
+        name = (
+            "file.h5" if command in (*READ_FILES, *DROP_INS) else "refs.json" if command in READ_REFERENCES else "index"
+        )
         return f"{self.base}/{name}"
 
 

@@ -15,7 +15,7 @@ from h5zarr.cli import build_parser
 from h5zarr.engine.entrypoint import H5ZarrBackendEntrypoint
 from tests.options import prompt_only, reading, writing
 from tests.options.bench import FUNCTIONS, Bench, arrays_in
-from tests.options.files import READ_FILES, READ_REFERENCES, make_file
+from tests.options.files import DROP_INS, READ_FILES, READ_REFERENCES, make_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow:DeprecationWarning", "ignore:unclosed")
 
@@ -33,8 +33,9 @@ def in_all(option: str, effect: Effect, commands: Iterable[str]) -> Effects:
 
 
 EFFECTS: Effects = {
-    **in_all("storage_options", reading.storage_options, (*OPENING, "status")),
-    **in_all("anon", reading.anon, (*OPENING, "status")),
+    **in_all("storage_options", reading.storage_options, (*OPENING, *DROP_INS, "status")),
+    **in_all("anon", reading.anon, (*OPENING, *DROP_INS, "status")),
+    **in_all("network", reading.network, DROP_INS),
     **in_all("network", reading.network, (*OPENING, "status")),
     ("network", "index"): reading.network_of_index,
     **in_all("limits", reading.limits, OPENING),
