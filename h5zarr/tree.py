@@ -186,16 +186,9 @@ _REMEDY = "Rename it in a copy of the file, or read it from the file itself."
 
 
 def refuse_name(path: str, name: str) -> Problem | None:
-    """Return a problem if Zarr does not allow `name` for a node, else None."""
-    return _refuse(path, name, "metadata") if name == _METADATA else refuse_path(path, name)
-
-
-def refuse_path(path: str, name: str) -> Problem | None:
-    """Return a problem if readers treat `name` as a path, else None. They find a `zarr.json` in references."""
+    """Return a problem if Zarr does not allow `name` for a node, in a file or in references; else None."""
     is_path = name in ("", ".", "..") or "\\" in name or "/" in name
-    return _refuse(path, name, "a path") if is_path else None
-
-
-def _refuse(path: str, name: str, taken_for: str) -> Problem:
-    what = f"Zarr readers treat the name {name!r} as {taken_for}; the object is left out"
+    if not is_path and name != _METADATA:
+        return None
+    what = f"Zarr readers treat the name {name!r} as {'a path' if is_path else 'metadata'}; the object is left out"
     return Problem(path, Unrepresentable.kind, what, _REMEDY)

@@ -13,7 +13,7 @@ from h5zarr.errors import Problem, Unrepresentable
 from h5zarr.io.location import Location
 from h5zarr.io.protocols import grammar_of, protocol_of
 from h5zarr.io.urls import is_chain, is_rewritten, split_query
-from h5zarr.tree import refuse_path
+from h5zarr.tree import refuse_name
 from h5zarr.zarr_model.hierarchy import Hierarchy
 
 URL_KIND = "url"
@@ -26,7 +26,7 @@ def leave_out_unreadable(hierarchy: Hierarchy) -> tuple[Hierarchy, tuple[Problem
     refused = {
         path: problem
         for path in hierarchy.nodes
-        if path != "/" and (problem := refuse_path(path, path.rpartition("/")[2])) is not None
+        if path != "/" and (problem := refuse_name(path, path.rpartition("/")[2])) is not None
     }
     if not refused:
         return hierarchy, ()

@@ -404,3 +404,15 @@ def test_what_h5zarr_left_open_needs_no_answer(tmp_path: Path) -> None:
     translate(tmp_path / "sparse.h5", tmp_path / "direct.json")
     nodes = [open_hierarchy(tmp_path / name).hierarchy.nodes["/v"] for name in ("v3.json", "direct.json")]
     assert_same_node(*nodes)
+
+
+def test_a_node_named_like_metadata_is_refused_as_in_files(tmp_path: Path) -> None:
+    entries = {
+        "zarr.json": json.dumps({"zarr_format": 3, "node_type": "group"}),
+        "zarr.json/zarr.json": json.dumps({"zarr_format": 3, "node_type": "group"}),
+        "kept/zarr.json": json.dumps({"zarr_format": 3, "node_type": "group"}),
+    }
+    (tmp_path / "refs.json").write_text(json.dumps({"version": 1, "refs": entries}))
+    done = convert(tmp_path / "refs.json", tmp_path / "out.json")
+    assert list(done.hierarchy.nodes) == ["/", "/kept"]
+    assert [problem.path for problem in done.problems] == ["/zarr.json"]
