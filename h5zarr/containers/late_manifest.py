@@ -11,25 +11,22 @@ import numpy.typing as npt
 from h5zarr.zarr_model.hierarchy import Manifest
 
 
-class LateManifest(Manifest):
-    """A manifest that calls `load` for all columns when the first one is used.
+class LateManifest:
+    """`ChunkLocations` that call `load` for all columns when the first one is used.
 
     Pickling does not load it. If two threads use it at the same time, both load it, with the same result.
     """
 
     __slots__ = ("_found", "_load")
-    _load: Callable[[], Manifest]
-    _found: Manifest | None
 
     def __init__(self, load: Callable[[], Manifest]) -> None:
-        object.__setattr__(self, "_load", load)
-        object.__setattr__(self, "_found", None)
+        self._load = load
+        self._found: Manifest | None = None
 
     def _manifest(self) -> Manifest:
         found = self._found
         if found is None:
-            found = self._load()
-            object.__setattr__(self, "_found", found)
+            found = self._found = self._load()
         return found
 
     @property
@@ -51,6 +48,10 @@ class LateManifest(Manifest):
     @property
     def inline(self) -> Mapping[tuple[int, ...], bytes]:
         return self._manifest().inline
+
+    @property
+    def count(self) -> int:
+        return self._manifest().count
 
     def __reduce__(self) -> Any:
         return LateManifest, (self._load,)

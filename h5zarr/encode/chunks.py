@@ -144,9 +144,12 @@ def cut_oversized(array: ArrayNode, chunk_nbytes: int) -> ArrayNode:
     if not is_plain or not is_oversized(array.shape, array.chunk_shape):
         return array
     nbytes = chunk_nbytes // array.chunk_shape[0] * array.shape[0]
-    kept = replace(
-        array.manifest,
-        nbytes=np.minimum(array.manifest.nbytes, nbytes),
-        inline={index: content[:nbytes] for index, content in array.manifest.inline.items()},
+    chunks = array.manifest
+    kept = Manifest(
+        index=chunks.index,
+        address=chunks.address,
+        nbytes=np.minimum(chunks.nbytes, nbytes),
+        source=chunks.source,
+        inline={index: content[:nbytes] for index, content in chunks.inline.items()},
     )
     return replace(array, grid=RegularGrid(array.shape, (array.shape[0], *array.chunk_shape[1:])), manifest=kept)

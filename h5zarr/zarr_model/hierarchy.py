@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,29 @@ Json: TypeAlias = Any
 
 TO_THE_END = -1
 """The size of a chunk that is a whole file of unknown size."""
+
+
+class ChunkLocations(Protocol):
+    """The locations of an array's chunks; see `Manifest`. A container may read them when they are first used."""
+
+    @property
+    def index(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def address(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def nbytes(self) -> npt.NDArray[np.int64]: ...
+
+    @property
+    def source(self) -> int | npt.NDArray[np.int32]: ...
+
+    @property
+    def inline(self) -> Mapping[tuple[int, ...], bytes]: ...
+
+    @property
+    def count(self) -> int:
+        """The number of referenced chunks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -58,7 +81,7 @@ class ArrayNode:
     fill_value: Json
     dimension_names: tuple[str, ...]
     attributes: Mapping[str, Json]
-    manifest: Manifest
+    manifest: ChunkLocations
 
     def __repr__(self) -> str:
         name = self.data_type if isinstance(self.data_type, str) else self.data_type["name"]

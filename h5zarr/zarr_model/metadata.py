@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from h5zarr.errors import MalformedFile, Problem
 from h5zarr.zarr_model.chunk_keys import KeyLayout
 from h5zarr.zarr_model.grid import ChunkGrid
-from h5zarr.zarr_model.hierarchy import Json, Manifest
+from h5zarr.zarr_model.hierarchy import ChunkLocations, Json
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,7 +16,7 @@ class EncodedNode:
     """Metadata documents by name, such as `zarr.json`, or `.zarray` and `.zattrs`; `manifest` is None for a group."""
 
     documents: Mapping[str, Json]
-    manifest: Manifest | None = None
+    manifest: ChunkLocations | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,7 +22,7 @@ from h5zarr.errors import Unrepresentable
 from h5zarr.zarr_model.codecs import byte_order
 from h5zarr.zarr_model.data_types import decode_data_type, describe
 from h5zarr.zarr_model.fill_values import decode_element, decode_fill, encode_element_v2, encode_fill
-from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
+from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations, Json, Manifest
 from h5zarr.zarr_model.missing import FILL_VALUE, NotAFillValue, decode_missing, encode_missing
 from h5zarr.zarr_model.v2_codecs import encode_chunk
 
@@ -38,7 +38,7 @@ class Filled:
 
     fill_value: Json
     attributes: dict[str, Json]
-    manifest: Manifest
+    manifest: ChunkLocations
 
 
 def encode_fill_v2(node: ArrayNode, dtype: np.dtype[Any], *, joinable: bool = False) -> Filled:

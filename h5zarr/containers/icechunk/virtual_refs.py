@@ -22,7 +22,7 @@ from h5zarr.containers.icechunk.locations import Located
 from h5zarr.errors import OutputError
 from h5zarr.io.location import Location
 from h5zarr.io.ranges import Column
-from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy, Manifest
+from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations, Hierarchy
 
 _MANIFEST = 60_000
 _MOST_MANIFESTS = 16  # Icechunk scans all chunks of the array once for each of them
@@ -93,7 +93,7 @@ class _Part:
     nbytes: Column
 
 
-def set_references(store: Any, path: str, manifest: Manifest, located: Mapping[int, Located], shown: str) -> None:
+def set_references(store: Any, path: str, manifest: ChunkLocations, located: Mapping[int, Located], shown: str) -> None:
     """Pass the references of the array at `path` to an Icechunk store.
 
     Raises OutputError, with `shown` for the output, if Icechunk rejects one: it would read as fill.
@@ -111,7 +111,7 @@ def set_references(store: Any, path: str, manifest: Manifest, located: Mapping[i
                 raise _rejected(rejected, path, part.source, shown)
 
 
-def _rows_by_source(manifest: Manifest) -> Iterator[tuple[int, Any]]:
+def _rows_by_source(manifest: ChunkLocations) -> Iterator[tuple[int, Any]]:
     """Yield the number of each URL, and its rows."""
     if not manifest.count:
         return

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.zarr_model.digits import BLANK, Column, digit_groups, group_widths
-from h5zarr.zarr_model.hierarchy import TO_THE_END, Manifest
+from h5zarr.zarr_model.hierarchy import TO_THE_END, ChunkLocations
 
 # Fits the L2 cache of common processors: half and double this are as fast, eight times is slower.
 SLAB_NBYTES = 1 << 20
@@ -42,7 +42,7 @@ class _Layout:
     url_start: int
 
 
-def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[str]) -> Iterator[bytes]:
+def encode_chunk_entries(key_parts: Sequence[str], manifest: ChunkLocations, urls: Sequence[str]) -> Iterator[bytes]:
     """Yield the entries of all referenced chunks: `,\n"key":["url",address,nbytes]` for each.
 
     A chunk's key is its coordinates with `key_parts` before, between and after them. A whole file has only `["url"]`.
@@ -69,7 +69,7 @@ def encode_chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Seq
         yield rows.tobytes().replace(BLANK, b"")
 
 
-def _encode_few(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[str]) -> bytes:
+def _encode_few(key_parts: Sequence[str], manifest: ChunkLocations, urls: Sequence[str]) -> bytes:
     """Return the entries of whole files, or of a few chunks, for which the bulk setup takes too long."""
     parts = [encode_basestring_ascii(part)[1:-1].replace("%", "%%") for part in key_parts]
     sources = manifest.source
@@ -89,7 +89,7 @@ def _encode_few(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[str
     return "".join([entry % row for row in zip(*index, places, strict=True)]).encode()
 
 
-def _plan(key_parts: Sequence[str], manifest: Manifest, url: bytes) -> _Layout:
+def _plan(key_parts: Sequence[str], manifest: ChunkLocations, url: bytes) -> _Layout:
     """Return the layout of a row, with `url` or space for it, and space for the largest number in each column."""
     before = [encode_basestring_ascii(part)[1:-1].encode() for part in key_parts]
     template = bytearray(b',\n"')

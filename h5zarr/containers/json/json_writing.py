@@ -16,7 +16,7 @@ from h5zarr.containers.json.chunk_text import encode_chunk_entries
 from h5zarr.containers.output import Sink, dump
 from h5zarr.containers.provenance import Provenance
 from h5zarr.zarr_model.chunk_keys import KeyLayout
-from h5zarr.zarr_model.hierarchy import ArrayNode, Manifest
+from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations
 
 _BLOCK_NBYTES = 1 << 19  # less than a slab of references, so that slabs are written without joining
 OWN_BEGINNING = b'{"version":1,\n"h5zarr":{'
@@ -52,7 +52,7 @@ def text_entry(key: str, *parts: bytes) -> bytes:
     return b"".join((b',\n"', escape(key), b'":"', *parts, b'"'))
 
 
-def chunk_entries(key_parts: Sequence[str], manifest: Manifest, urls: Sequence[str]) -> Iterator[bytes]:
+def chunk_entries(key_parts: Sequence[str], manifest: ChunkLocations, urls: Sequence[str]) -> Iterator[bytes]:
     """Yield the entries of an array's chunks: first the referenced, then the inlined ones, each in row-major order. A
     chunk's key is its coordinates with `key_parts` before, between and after them.
     """

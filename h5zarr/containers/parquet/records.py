@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from h5zarr.errors import Unsupported
 from h5zarr.io.ranges import Column
-from h5zarr.zarr_model.hierarchy import Manifest
+from h5zarr.zarr_model.hierarchy import ChunkLocations, Manifest
 
 _SLAB = 1 << 16
 _MOST = np.iinfo(np.int64).max
@@ -43,7 +43,7 @@ class Records:
 
     numbers: tuple[int, ...]
     size: int
-    _manifest: Manifest
+    _manifest: ChunkLocations
     _grid: tuple[int, ...]
     _inline: Mapping[int, Mapping[int, bytes]]
     _starts: Mapping[int, int]
@@ -75,7 +75,7 @@ class Records:
         ]
 
 
-def find_records(manifest: Manifest, grid: tuple[int, ...], size: int) -> Records:
+def find_records(manifest: ChunkLocations, grid: tuple[int, ...], size: int) -> Records:
     """Return the records of `size` chunks each, without chunks outside the grid, which cannot be selected."""
     if prod(grid) > _MOST:
         shown = "×".join(map(str, grid))
@@ -112,14 +112,14 @@ def _number(index: Column, grid: tuple[int, ...]) -> Column:
     return index @ strides if len(grid) else np.zeros(len(index), np.int64)
 
 
-def _number_of(manifest: Manifest, grid: tuple[int, ...], row: int) -> int:
+def _number_of(manifest: ChunkLocations, grid: tuple[int, ...], row: int) -> int:
     number = 0
     for one, extent in zip(manifest.index[row].tolist(), grid, strict=True):
         number = number * extent + one
     return number
 
 
-def _is_in_order(manifest: Manifest, grid: tuple[int, ...]) -> bool:
+def _is_in_order(manifest: ChunkLocations, grid: tuple[int, ...]) -> bool:
     """Return whether all chunks are in the grid, in row-major order, as h5zarr's own are."""
     extents = np.array(grid, np.int64)
     last = -1
@@ -138,7 +138,7 @@ def _slabs(index: Column) -> Iterator[Column]:
         yield index[begin : begin + _SLAB]
 
 
-def _arrange(manifest: Manifest, grid: tuple[int, ...]) -> Manifest:
+def _arrange(manifest: ChunkLocations, grid: tuple[int, ...]) -> ChunkLocations:
     """Return the manifest in row-major order, without chunks outside the grid. Of duplicates, the last wins."""
     inside = np.flatnonzero(((manifest.index >= 0) & (manifest.index < np.array(grid, np.int64))).all(axis=1))
     numbers = _number(manifest.index[inside], grid)
