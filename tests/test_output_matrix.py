@@ -341,7 +341,7 @@ def test_a_report_does_not_replace_what_the_command_reads_or_writes(
     assert main(["validate", str(tmp_path / "refs.json"), "--report", str(tmp_path / "refs.json"), "--overwrite"]) == 2
     out = str(tmp_path / "out.json")
     assert main(["translate", str(SOURCE), out, "--report", out, "--overwrite"]) == 2
-    assert "also read or written by this command" in capsys.readouterr().err
+    assert "also reads or writes it" in capsys.readouterr().err
     assert (tmp_path / "refs.json").read_bytes() == before
     assert not (tmp_path / "out.json").exists()
 

@@ -43,7 +43,7 @@ def _check_text(option: str, place: str, others: Sequence[str], *, overwrite: bo
 
     for other in others:
         if place == other:
-            what = f"{option}={place} is also read or written by this command"
+            what = f"this command also reads or writes it, so it cannot be the file of --{option}"
             raise OutputError(str(Location.parse(place)), what, remedy="Give another name.")
         check_output(place, other)
 
