@@ -15,7 +15,7 @@ from tests.test_architecture import PACKAGE, room_of
 # Value types that all rooms use. Calls of their methods are not hops.
 VOCABULARY = {
     *("__init__", "errors", "limits", "display", "patterns", "tree", "netcdf_names"),
-    *("packages", "signatures"),  # tables of facts about packages and files
+    "signatures",  # a table of facts about files
 }
 VALUES = {
     *("zarr_model/hierarchy.py", "zarr_model/grid.py", "containers/container.py"),
