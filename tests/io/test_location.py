@@ -16,7 +16,6 @@ PACKAGE = Path(h5zarr.__file__).parent
 STILL_TEXT = {
     "commands/index/listing.py": {"find_named", "is_chain", "split_chain"},
     "commands/index/watching.py": {"find_named", "split_chain", "split_path", "split_query"},
-    "commands/verify/spreading.py": {"split_chain"},
     "containers/icechunk/locations.py": {"split_path", "split_query"},
     "containers/icechunk/storage.py": {"split_path"},
     "containers/parquet/parquet_reading.py": {"find_named", "split_query"},

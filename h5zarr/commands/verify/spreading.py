@@ -18,8 +18,8 @@ from typing import TypeAlias
 from h5zarr.commands.verify.comparing import Comparer, Run, Work, open_comparer
 from h5zarr.commands.verify.verified_arrays import Outcome
 from h5zarr.errors import H5ZarrError
+from h5zarr.io.location import Location
 from h5zarr.io.protocols import protocol_of
-from h5zarr.io.urls import split_chain
 from h5zarr.processes import Processes, WorkersLost
 
 PAYING_NBYTES = 256 << 20  # reading this much takes about three times as long as starting a process
@@ -69,7 +69,7 @@ def _is_only_here(work: Work) -> bool:
     """Return whether an input exists only in the memory of this process."""
     sources = work.opened.sources
     urls = (work.source.text, *sources.urls, sources.references or "")
-    return any(protocol_of(link) == "memory" for url in urls for link in split_chain(url))
+    return any(protocol_of(link) == "memory" for url in urls for link in Location.parse(url).links)
 
 
 def _compare_in_processes(
