@@ -1,0 +1,112 @@
+"""Time units of the CF conventions: the step, the epoch and the calendar. Spec: CF 1.11, 4.4."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SECOND = 10**9
+DAY = 86_400 * SECOND
+STEPS = {
+    "days": DAY,
+    "hours": 3_600 * SECOND,
+    "minutes": 60 * SECOND,
+    "seconds": SECOND,
+    "milliseconds": 10**6,
+    "microseconds": 10**3,
+    "nanoseconds": 1,
+}
+"""Nanoseconds in each unit, the longest first. Months and years have no fixed length."""
+
+_NAMES = {
+    **{name: name for name in STEPS},
+    **{name[:-1]: name for name in STEPS},
+    "d": "days",
+    "h": "hours",
+    "hr": "hours",
+    "hrs": "hours",
+    "min": "minutes",
+    "mins": "minutes",
+    "s": "seconds",
+    "sec": "seconds",
+    "secs": "seconds",
+    "ms": "milliseconds",
+    "msec": "milliseconds",
+    "msecs": "milliseconds",
+    "us": "microseconds",
+    "microsecs": "microseconds",
+    "ns": "nanoseconds",
+}
+_CALENDARS = {"gregorian": "standard", "365_day": "noleap", "366_day": "all_leap"}
+_DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
+_UNITS = re.compile(
+    r"\s*(\w+)\s+since\s+([+-]?\d{1,6})-(\d{1,2})-(\d{1,2})"
+    r"(?:[T\s]+(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9})\d*)?)?)?)?"
+    r"\s*(?:(?:UTC|GMT|Z)?\s*(?:([+-])(\d{1,2}):?(\d{2})?)?)\s*",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeUnits:
+    """A time is `epoch` + number × `step`, both in nanoseconds. The epoch counts from year 0 of the calendar."""
+
+    step: int
+    epoch: int
+    calendar: str
+    since: str
+
+    def in_steps(self, name: str) -> str:
+        """Return the text of units with the same epoch and another step."""
+        return f"{name} since {self.since}"
+
+
+def parse_units(attributes: Mapping[str, Any]) -> TimeUnits | None:
+    """Return the time units that the attributes of a variable state; None if they state none, or none known here."""
+    units, calendar = attributes.get("units"), attributes.get("calendar", "standard")
+    if not isinstance(units, str) or not isinstance(calendar, str):
+        return None
+    match, calendar = _UNITS.fullmatch(units), calendar.strip().lower()
+    calendar = _CALENDARS.get(calendar, calendar)
+    step = None if match is None else STEPS.get(_NAMES.get(match[1].lower(), ""))
+    if match is None or step is None:
+        return None
+    year, month, day = int(match[2]), int(match[3]), int(match[4])
+    days = count_days(calendar, year, month, day)
+    if days is None:
+        return None
+    hours, minutes, seconds = (int(match[number] or 0) for number in (5, 6, 7))
+    fraction = int((match[8] or "").ljust(9, "0"))
+    offset = (int(match[10] or 0) * 60 + int(match[11] or 0)) * (-1 if match[9] == "-" else 1)
+    epoch = days * DAY + ((hours * 60 + minutes - offset) * 60 + seconds) * SECOND + fraction
+    return TimeUnits(step, epoch, calendar, units[match.start(2) :].strip())
+
+
+def count_days(calendar: str, year: int, month: int, day: int) -> int | None:
+    """Return the days since the start of year 0; None for an unknown calendar or a date that it does not have."""
+    if not 1 <= month <= 12 or not 1 <= day <= 31:
+        return None
+    ordinary = 365 * year + _DAYS_BEFORE[month - 1] + day - 1
+    last = year if month > 2 else year - 1  # the last year whose leap day has passed
+    match calendar:
+        case "noleap":
+            return ordinary
+        case "all_leap":
+            return 366 * year + _DAYS_BEFORE[month - 1] + (month > 2) + day - 1
+        case "360_day":
+            return 360 * year + 30 * (month - 1) + day - 1 if day <= 30 else None
+        case "julian":
+            return ordinary + last // 4
+        case "proleptic_gregorian":
+            return ordinary + _gregorian_leap_days(last)
+        case "standard":
+            # Julian until 1582-10-04, the day before 1582-10-15; the two count alike around the year 250.
+            is_julian = (year, month, day) < (1582, 10, 15)
+            return ordinary + (last // 4 - 2 if is_julian else _gregorian_leap_days(last))
+    return None
+
+
+def _gregorian_leap_days(last: int) -> int:
+    return last // 4 - last // 100 + last // 400

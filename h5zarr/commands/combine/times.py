@@ -1,0 +1,79 @@
+"""Times of several files in one unit in which every value is exact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import gcd
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.commands.combine.calendars import STEPS, TimeUnits
+from h5zarr.errors import Unrepresentable
+
+Values = npt.NDArray[Any]
+_MOST = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTimes:
+    """The units that all files share now, and a step and epoch to convert to."""
+
+    units: str
+    step: int
+    epoch: int
+
+    def convert(self, values: Values, units: TimeUnits) -> Values:
+        """Return times in the common units, as 64-bit integers."""
+        found = _count(values, units, self.step, self.epoch)
+        assert found is not None
+        return found
+
+
+def find_common(times: Sequence[tuple[Values, TimeUnits]]) -> CommonTimes:
+    """Return the longest unit, since the epoch of the first, in which all times are whole numbers.
+
+    Raises Unrepresentable if calendars differ, or if a time is no whole number of nanoseconds.
+    """
+    first = times[0][1]
+    calendars = sorted({units.calendar for _, units in times})
+    if len(calendars) > 1:
+        raise Unrepresentable(f"the calendars differ: {', '.join(calendars)}", remedy="Join files of one calendar.")
+    for name, step in STEPS.items():
+        if all(_count(values, units, step, first.epoch) is not None for values, units in times):
+            return CommonTimes(first.in_steps(name), step, first.epoch)
+    remedy = "Convert the files to one unit first, for example with cdo setreftime."
+    raise Unrepresentable("no unit holds all times exactly", remedy=remedy)
+
+
+def _count(values: Values, units: TimeUnits, step: int, epoch: int) -> Values | None:
+    """Return how many steps of `step` nanoseconds the times are after `epoch`; None if one is no whole number."""
+    shift, rest = divmod(units.epoch - epoch, step)
+    if rest or abs(shift) > _MOST:
+        return None
+    common = gcd(units.step, step)
+    factor, divisor = units.step // common, step // common  # a time is value * factor / divisor steps
+    if values.dtype.kind in "iu":
+        if values.size and max(abs(int(values.min())), abs(int(values.max()))) * factor > _MOST:
+            return None
+        scaled = values.astype(np.int64) * factor
+        return None if (scaled % divisor).any() else scaled // divisor + shift
+    # A float stands for the whole number of steps that it is nearest to, if that number gives the same float again.
+    exact = values.astype(np.longdouble)
+    counted = np.rint(exact * factor / divisor)
+    if not np.isfinite(counted).all() or (np.abs(counted) > _MOST).any():
+        return None
+    if ((counted * divisor / factor).astype(values.dtype) != values).any():
+        return None
+    whole: Values = counted.astype(np.int64) + shift
+    return whole
+
+
+def bounds_of(attributes: Mapping[str, Any]) -> str | None:
+    """Return the name of the variable with the bounds of a coordinate. They have its units. Spec: CF 1.11, 7.1."""
+    for name in ("bounds", "climatology"):
+        if isinstance(found := attributes.get(name), str):
+            return found
+    return None
