@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from warnings import warn
 
 from h5zarr.containers.provenance import Provenance
@@ -17,6 +18,9 @@ from h5zarr.io.source import Identity, Source, open_source
 from h5zarr.read.sources import Sources
 from h5zarr.zarr_model.hierarchy import Hierarchy
 from h5zarr.zarr_model.names import NAME_KIND, URL_KIND
+
+if TYPE_CHECKING:
+    from h5zarr.commands.translate.options import Options
 
 # Kinds of warnings about URLs and names in references. They matter when writing references, not when reading.
 _OF_REFERENCES = ("secret", URL_KIND, NAME_KIND)
@@ -46,13 +50,18 @@ class Opened:
 
 
 def open_hierarchy(
-    url: str | os.PathLike[str], access: Access = USUAL_ACCESS, *, verify: bool = True, at: str | None = None
+    url: str | os.PathLike[str],
+    access: Access = USUAL_ACCESS,
+    *,
+    verify: bool = True,
+    at: str | None = None,
+    options: Options | None = None,
 ) -> Opened:
     """Open references (JSON, Parquet or Icechunk) or scan an HDF5 or netCDF file, at a path or URL.
 
     `access` applies to the references and to the files they refer to. With `verify`, a file that differs from the
     recorded one raises SourceChanged when its first chunk is read. `at` is the branch, tag or snapshot of an Icechunk
-    repository.
+    repository. `options` say how a file is translated.
     """
     location = Location.parse(url)
     sources = Sources(urls=(), access=access)
@@ -61,7 +70,7 @@ def open_hierarchy(
     with open_source(location, access) as source:
         if (references := decode_source(source, location.text, access.limits)) is not None:
             return _open_references(location, references, sources, verify)
-        return _open_file(source, location, sources, verify)
+        return _open_file(source, location, sources, verify, options)
 
 
 def _open_references(location: Location, references: References, sources: Sources, verify: bool) -> Opened:
@@ -93,19 +102,21 @@ def recorded_identities(urls: tuple[str, ...], provenance: Provenance | None) ->
     """Return the recorded state of each file: its size, and more if it was read at the referenced URL."""
     if provenance is None:
         return (None,) * len(urls)
-    known: list[Identity | None] = []
-    for url, state in zip(urls, provenance.sources, strict=False):
-        known.append(state.identity if url == state.url else Identity(nbytes=state.identity.nbytes))
+    by_url = {state.url: state.identity for state in provenance.sources}
+    known = [by_url.get(url) for url in urls]
+    if len(urls) == len(provenance.sources):  # a file that was read at another URL has the same place in both
+        for number, state in enumerate(provenance.sources):
+            known[number] = known[number] or Identity(nbytes=state.identity.nbytes)
     return tuple(known)
 
 
-def _open_file(source: Source, location: Location, sources: Sources, verify: bool) -> Opened:
+def _open_file(source: Source, location: Location, sources: Sources, verify: bool, options: Options | None) -> Opened:
     """Scan a file. If all of it was read, keep it in memory."""
     # Imported here: references are opened without loading the parsers.
     from h5zarr.commands.translate.options import Options
     from h5zarr.commands.translate.translate import translate_source
 
-    translation = translate_source(source, location.text, Options(), sources.access)
+    translation = translate_source(source, location.text, options or Options(), sources.access)
     hierarchy = translation.hierarchy
     # The URL as given: the one in references has lost signatures and caches. The path, if relative, becomes absolute.
     own = location.for_references()[0]

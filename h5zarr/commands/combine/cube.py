@@ -1,0 +1,150 @@
+"""From pieces to one hierarchy: the axes, then each variable, then groups and attributes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from h5zarr import __version__
+from h5zarr.commands.combine.axes import CubeAxis, NotJoinable, find_axes
+from h5zarr.commands.combine.pieces import Piece
+from h5zarr.commands.combine.variables import Member, check_constant, expand, find_times, join_variable
+from h5zarr.containers.provenance import Provenance
+from h5zarr.encode.inlining import Budget, Inlining
+from h5zarr.errors import Problem
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Hierarchy, Json, VariableRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cube:
+    """The result of joining pieces: axes, hierarchy and the files that it refers to."""
+
+    axes: tuple[CubeAxis, ...]
+    hierarchy: Hierarchy
+    provenance: Provenance
+
+
+def join_pieces(pieces: Sequence[Piece], along: Sequence[str], inlining: Inlining) -> Cube:
+    """Return one hierarchy of all pieces. Raises NotJoinable, with the files and the reason."""
+    axes = find_axes(pieces, along)
+    variables = _find_members(pieces, axes)
+    _check_duplicates(variables, axes)
+    times = find_times({path: members for path, members in variables.items() if _is_joined(members, axes)})
+    budget = Budget(inlining)
+    nodes: dict[str, GroupNode | ArrayNode] = {}
+    for path in _all_paths(pieces):
+        if path in variables:
+            members = variables[path]
+            if _is_joined(members, axes):
+                nodes[path] = join_variable(path, members, axes, times, budget)
+            else:
+                check_constant(path, members)
+                nodes[path] = _shift_urls(members[0])
+        else:
+            nodes[path] = _join_groups([piece.groups[path] for piece in pieces if path in piece.groups], axes)
+    problems = _merge_problems(pieces)
+    urls = tuple(url for piece in pieces for url in piece.hierarchy.urls)
+    states = tuple(state for piece in pieces for state in piece.states())
+    kept = {path: node for path, node in nodes.items() if path not in {problem.path for problem in problems}}
+    return Cube(
+        axes=axes,
+        hierarchy=Hierarchy(nodes=kept, urls=urls, problems=problems),
+        provenance=Provenance(__version__, states),
+    )
+
+
+def _all_paths(pieces: Sequence[Piece]) -> list[str]:
+    """Return the paths of all nodes, in the order of the first piece that has them, parents before children."""
+    return list(dict.fromkeys(path for piece in pieces for path in piece.hierarchy.nodes))
+
+
+def _find_members(pieces: Sequence[Piece], axes: Sequence[CubeAxis]) -> dict[str, list[Member]]:
+    """Return the variables by path, with the pieces that have them."""
+    found: dict[str, list[Member]] = {}
+    first_url = 0
+    new = [axis for axis in axes if axis.is_new]
+    for number, piece in enumerate(pieces):
+        coordinates = _coordinates(piece)
+        for path, node in piece.arrays.items():
+            name = path.rpartition("/")[2]
+            gained = [axis for axis in new if path not in coordinates or name == axis.name]
+            made = expand(node, [axis for axis in gained if node.dimension_names != (axis.name,)])
+            slots = tuple(
+                (made.dimension_names.index(axis.name), axis.slot[number])
+                for axis in axes
+                if axis.name in made.dimension_names
+            )
+            member = Member(piece=piece, path=path, node=made, slots=slots, first_url=first_url)
+            found.setdefault(path, []).append(member)
+        first_url += len(piece.hierarchy.urls)
+    return found
+
+
+def _coordinates(piece: Piece) -> set[str]:
+    """Return the paths of coordinates, as xarray tells them apart: named like a dimension, or in `coordinates`."""
+    found = set()
+    for path, node in piece.hierarchy.nodes.items():
+        folder = path if isinstance(node, GroupNode) else path.rpartition("/")[0]
+        named = node.attributes.get("coordinates")
+        if isinstance(named, str):
+            found |= {f"{folder.rstrip('/')}/{name}" for name in named.split()}
+        if isinstance(node, ArrayNode) and path.rpartition("/")[2] in node.dimension_names:
+            found.add(path)
+    return found
+
+
+def _is_joined(members: Sequence[Member], axes: Sequence[CubeAxis]) -> bool:
+    names = {name for one in members for name in one.node.dimension_names}
+    return any(axis.name in names for axis in axes)
+
+
+def _check_duplicates(variables: Mapping[str, Sequence[Member]], axes: Sequence[CubeAxis]) -> None:
+    """Raise NotJoinable if two pieces have the same part of a variable."""
+    for path, members in variables.items():
+        if not _is_joined(members, axes) or not any(axis.name not in path.rpartition("/")[2] for axis in axes):
+            continue
+        seen: dict[tuple[tuple[int, int], ...], Member] = {}
+        for one in members:
+            if one.slots in seen and not _is_coordinate_of(one, axes):
+                names = f"{seen[one.slots].piece.name} and {one.piece.name}"
+                raise NotJoinable(f"{names}: both have the same part of {path}", remedy="Leave out one of the files.")
+            seen[one.slots] = one
+
+
+def _is_coordinate_of(member: Member, axes: Sequence[CubeAxis]) -> bool:
+    """Return whether a variable has only some of the joined axes, so that several pieces share its parts."""
+    return len(member.slots) < len(axes) or len(member.node.dimension_names) == 1
+
+
+def _shift_urls(member: Member) -> ArrayNode:
+    manifest = member.node.manifest
+    return replace(member.node, manifest=replace(manifest, source=manifest.source + member.first_url))
+
+
+def _join_groups(groups: Sequence[GroupNode], axes: Sequence[CubeAxis]) -> GroupNode:
+    """Return a group with the attributes of the first piece, and the facts that hold for all."""
+    attributes: dict[str, Json] = {}
+    for group in groups:
+        for name, value in group.attributes.items():
+            attributes.setdefault(name, value)
+    first = groups[0].record
+    if first is None:
+        return GroupNode(attributes=attributes)
+    variables: dict[str, VariableRecord] = {}
+    for group in reversed(groups):
+        variables |= {} if group.record is None else dict(group.record.variables)
+    is_classic = all(group.record is not None and group.record.is_classic for group in groups)
+    grows = tuple(dict.fromkeys((*first.unlimited, *[axis.name for axis in axes if axis.name in first.unlimited])))
+    record: GroupRecord = replace(first, unlimited=grows, is_classic=is_classic, variables=variables)
+    return GroupNode(attributes=attributes, record=record)
+
+
+def _merge_problems(pieces: Sequence[Piece]) -> tuple[Problem, ...]:
+    """Return the problems of all pieces, each once, with the name of the first file that has it."""
+    found: dict[str, Problem] = {}
+    for piece in pieces:
+        for problem in piece.hierarchy.problems:
+            key = json.dumps([problem.path, problem.kind])
+            found.setdefault(key, replace(problem, message=f"{problem.message} ({piece.name})"))
+    return tuple(found.values())

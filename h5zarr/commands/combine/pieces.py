@@ -1,0 +1,83 @@
+"""The files that are joined: each is opened once, and its arrays are read as far as joining needs their values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.commands.translate.options import Options
+from h5zarr.containers.provenance import SourceState
+from h5zarr.errors import Unsupported
+from h5zarr.io.access import Access
+from h5zarr.io.location import Location
+from h5zarr.opening import Opened, open_hierarchy
+from h5zarr.read.decoding import find_decoder
+from h5zarr.read.read_arrays import ArrayValues
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy
+
+# A dataset without chunks stays one chunk: joining decides how to cut it.
+_UNCUT = 2**62
+
+
+@dataclass(frozen=True, slots=False, eq=False)
+class Piece:
+    """One source: a file or references. `name` is safe to show."""
+
+    name: str
+    opened: Opened = field(repr=False)
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        return self.opened.hierarchy
+
+    @cached_property
+    def arrays(self) -> Mapping[str, ArrayNode]:
+        """The arrays by path."""
+        return {path: node for path, node in self.hierarchy.nodes.items() if isinstance(node, ArrayNode)}
+
+    @cached_property
+    def groups(self) -> Mapping[str, GroupNode]:
+        """The groups by path."""
+        return {path: node for path, node in self.hierarchy.nodes.items() if isinstance(node, GroupNode)}
+
+    def values(self, path: str) -> npt.NDArray[Any]:
+        """Return all values of an array, as stored. Raises Unsupported if h5zarr cannot decode them itself."""
+        node = self.arrays[path]
+        decoder = find_decoder(node, self.opened.sources.access.limits)
+        if decoder is None:
+            raise Unsupported(f"{self.name}: the values of {path} must be read to join it, and a codec is not known")
+        return ArrayValues(path, node, decoder, self.opened.sources)[(slice(None),) * len(node.shape)]
+
+    def states(self) -> list[SourceState]:
+        """Return the recorded state of each file that the references of this piece name."""
+        urls, expected = self.hierarchy.urls, self.opened.sources.expected
+        return [
+            SourceState(url, identity) for url, identity in zip(urls, expected, strict=False) if identity is not None
+        ]
+
+
+def open_piece(url: str | os.PathLike[str], access: Access, options: Options) -> Piece:
+    """Open a file or references. Only metadata and small arrays are read."""
+    opened = open_hierarchy(url, access, options=options)
+    return Piece(str(Location.parse(url)), opened)
+
+
+def same_values(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
+    """Return whether two arrays have the same shape, type and values. NaN equals NaN."""
+    if one.shape != other.shape or one.dtype.newbyteorder("=") != other.dtype.newbyteorder("="):
+        return False
+    if one.dtype.kind == "O":
+        return bool((one == other).all())
+    return bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
+
+
+def names_of(pieces: Sequence[Piece], limit: int = 3) -> str:
+    """Return the names of some pieces for a message: the first few, and how many more there are."""
+    shown = ", ".join(piece.name for piece in pieces[:limit])
+    return shown if len(pieces) <= limit else f"{shown} and {len(pieces) - limit} more"
