@@ -113,10 +113,11 @@ def _join_axis(placed: Sequence[Placed], dimension: int, lengths: tuple[int, ...
         if chunks[slot] not in (None, chunk):
             raise Unrepresentable("pieces beside each other have chunks of different lengths")
         chunks[slot] = chunk
-    usual: int = next(chunk for chunk in chunks if chunk is not None)
+    usual = next(chunk for chunk in chunks if chunk is not None)
     found: list[int] = []
     for length, chunk in zip(lengths, chunks, strict=True):
-        usual = chunk or usual
+        if chunk is not None:
+            usual = chunk
         found.append(usual if chunk is not None or length % usual == 0 else max(1, length))
     return JoinedAxis(dimension, lengths, tuple(found))
 
