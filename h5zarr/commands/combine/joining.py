@@ -115,10 +115,10 @@ def _join_axis(placed: Sequence[Placed], dimension: int, lengths: tuple[int, ...
         chunks[slot] = chunk
     usual = next(chunk for chunk in chunks if chunk is not None)
     found: list[int] = []
-    for length, chunk in zip(lengths, chunks, strict=True):
-        if chunk is not None:
-            usual = chunk
-        found.append(usual if chunk is not None or length % usual == 0 else max(1, length))
+    for length, stored in zip(lengths, chunks, strict=True):
+        if stored is not None:
+            usual = stored
+        found.append(usual if stored is not None or length % usual == 0 else max(1, length))
     return JoinedAxis(dimension, lengths, tuple(found))
 
 
