@@ -3,26 +3,93 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from h5zarr import __version__
 from h5zarr.commands.combine.axes import CubeAxis, NotJoinable, find_axes
 from h5zarr.commands.combine.pieces import Piece
 from h5zarr.commands.combine.variables import Member, check_constant, expand, find_times, join_variable
+from h5zarr.commands.translate.translation_text import Phrase, count_up, held_text, problem_lines
 from h5zarr.containers.provenance import Provenance
+from h5zarr.display import counted, readable, shortened, summary_repr
 from h5zarr.encode.inlining import Budget, Inlining
 from h5zarr.errors import Problem
+from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Hierarchy, Json, VariableRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Cube:
-    """The result of joining pieces: axes, hierarchy and the files that it refers to."""
+    """One dataset of many files: its axes, Zarr metadata and references, and the files they refer to.
+
+    `problems` name what is left out. `sources` are the names of the files, in the order given.
+    """
 
     axes: tuple[CubeAxis, ...]
+    sources: tuple[str, ...]
     hierarchy: Hierarchy
     provenance: Provenance
+    seconds: float = 0
+
+    def __repr__(self) -> str:
+        counts = count_up(self.hierarchy)
+        joined = ", ".join(f"{axis.name} ({axis.length:,})" for axis in self.axes)
+        facts = (f"joined along {joined}", counted(counts["arrays"], "array"), counted(counts["chunks"], "chunk"))
+        return summary_repr("Cube", counted(len(self.sources), "file"), *facts)
+
+    def __str__(self) -> str:
+        return "\n".join(cube_lines(self))
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self.hierarchy.problems
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        return self.hierarchy.warnings
+
+    def arrays(self) -> Mapping[str, ArrayNode]:
+        """The arrays, by path."""
+        return {path: node for path, node in self.hierarchy.nodes.items() if isinstance(node, ArrayNode)}
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the report for machines: what `h5zarr combine --report` writes."""
+        return {
+            "sources": list(self.sources),
+            "axes": [
+                {"name": axis.name, "new": axis.is_new, "length": axis.length, "lengths": list(axis.lengths)}
+                for axis in self.axes
+            ],
+            "slots": [list(axis.slot) for axis in self.axes],
+            **count_up(self.hierarchy),
+            "uneven": uneven_arrays(self),
+            "problems": [problem.to_json() for problem in self.problems],
+            "warnings": [problem.to_json() for problem in self.warnings],
+            "seconds": round(self.seconds, 6),
+        }
+
+
+def uneven_arrays(cube: Cube) -> list[str]:
+    """Return the paths of arrays whose chunks have different lengths, which not every reader opens."""
+    return [path for path, node in cube.arrays().items() if not isinstance(node.grid, RegularGrid)]
+
+
+def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str) -> Iterator[str]:
+    """Return all lines about a cube; only the problems if `quiet`."""
+    where = counted(len(cube.sources), "file")
+    yield from problem_lines(where, cube.problems, phrase=phrase)
+    if quiet:
+        return
+    yield from problem_lines(where, cube.warnings, "warning: ", phrase=phrase)
+    for axis in cube.axes:
+        kind = "new dimension" if axis.is_new else "dimension"
+        yield f"{kind} {readable(axis.name)}: {axis.length:,} in {counted(len(axis.lengths), 'part')}"
+    if uneven := uneven_arrays(cube):
+        names = shortened(", ".join(map(readable, uneven)), 200)
+        yield f"chunks of different lengths in {names}:"
+        yield '  engine="h5zarr" opens them; zarr from version 3.2 on with zarr.config.set({"array.rectilinear_chunks": True})'
+    yield f"{where} joined · {held_text(cube.hierarchy)} · {cube.seconds:.2f} s"
 
 
 def join_pieces(pieces: Sequence[Piece], along: Sequence[str], inlining: Inlining) -> Cube:
@@ -49,6 +116,7 @@ def join_pieces(pieces: Sequence[Piece], along: Sequence[str], inlining: Inlinin
     kept = {path: node for path, node in nodes.items() if path not in {problem.path for problem in problems}}
     return Cube(
         axes=axes,
+        sources=tuple(piece.name for piece in pieces),
         hierarchy=Hierarchy(nodes=kept, urls=urls, problems=problems),
         provenance=Provenance(__version__, states),
     )

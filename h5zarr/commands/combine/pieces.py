@@ -22,7 +22,7 @@ from h5zarr.read.read_arrays import ArrayValues
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy
 
 # A dataset without chunks stays one chunk: joining decides how to cut it.
-_UNCUT = 2**62
+UNCUT = 2**62
 
 
 @dataclass(frozen=True, slots=False, eq=False)
