@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.commands.combine.calendars import TimeUnits, parse_units
-from h5zarr.commands.combine.pieces import Piece, names_of
+from h5zarr.commands.combine.pieces import CubePiece, names_of
 from h5zarr.commands.combine.times import find_common
 from h5zarr.errors import H5ZarrError, Unrepresentable
 from h5zarr.zarr_model.hierarchy import ArrayNode
@@ -53,12 +53,12 @@ class CubeAxis:
         return sum(self.lengths)
 
 
-def find_axes(pieces: Sequence[Piece], along: Sequence[str]) -> tuple[CubeAxis, ...]:
+def find_axes(pieces: Sequence[CubePiece], along: Sequence[str]) -> tuple[CubeAxis, ...]:
     """Return the axes with these names. Raises NotJoinable if the pieces cannot be put in order."""
     return tuple(_find_axis(pieces, name) for name in along)
 
 
-def _find_axis(pieces: Sequence[Piece], name: str) -> CubeAxis:
+def _find_axis(pieces: Sequence[CubePiece], name: str) -> CubeAxis:
     lengths = [_length_along(piece, name) for piece in pieces]
     if any(length is not None for length in lengths):
         absent = [piece for piece, length in zip(pieces, lengths, strict=True) if length is None]
@@ -68,7 +68,7 @@ def _find_axis(pieces: Sequence[Piece], name: str) -> CubeAxis:
     return _make_new(pieces, name)
 
 
-def _length_along(piece: Piece, name: str) -> int | None:
+def _length_along(piece: CubePiece, name: str) -> int | None:
     """Return the length of the dimension in a piece; None if it has none of this name."""
     found = {
         path: node.shape[node.dimension_names.index(name)]
@@ -80,7 +80,7 @@ def _length_along(piece: Piece, name: str) -> int | None:
     return next(iter(found.values()), None)
 
 
-def _order_existing(pieces: Sequence[Piece], name: str, lengths: Sequence[int]) -> CubeAxis:
+def _order_existing(pieces: Sequence[CubePiece], name: str, lengths: Sequence[int]) -> CubeAxis:
     """Return an axis of the files. Pieces are ordered by their coordinate, or stay in order if there is none."""
     path = _coordinate_path(pieces, name, 1)
     if path is None:
@@ -99,7 +99,7 @@ def _order_existing(pieces: Sequence[Piece], name: str, lengths: Sequence[int]) 
     )
 
 
-def _make_new(pieces: Sequence[Piece], name: str) -> CubeAxis:
+def _make_new(pieces: Sequence[CubePiece], name: str) -> CubeAxis:
     """Return an axis that no file has: ordered by a scalar of this name, or by position."""
     path = _coordinate_path(pieces, name, 0)
     positions = tuple(range(len(pieces)))
@@ -112,7 +112,7 @@ def _make_new(pieces: Sequence[Piece], name: str) -> CubeAxis:
     return CubeAxis(name=name, is_new=True, slot=tuple(slot[number] for number in positions), lengths=(1,) * len(slots))
 
 
-def _coordinate_path(pieces: Sequence[Piece], name: str, rank: int) -> str | None:
+def _coordinate_path(pieces: Sequence[CubePiece], name: str, rank: int) -> str | None:
     """Return the path of the coordinate variable that all pieces have, nearest to the root."""
     wanted = (name,) * rank
     paths = [
@@ -128,7 +128,7 @@ def _is_coordinate(node: ArrayNode | None, dimension_names: tuple[str, ...]) -> 
     return node is not None and node.dimension_names == dimension_names
 
 
-def comparable_values(pieces: Sequence[Piece], path: str) -> list[Values]:
+def comparable_values(pieces: Sequence[CubePiece], path: str) -> list[Values]:
     """Return the values of a variable in each piece; times in the same unit."""
     values = [piece.values(path).reshape(-1) for piece in pieces]
     units = [parse_units(piece.arrays[path].attributes) for piece in pieces]
@@ -164,7 +164,7 @@ def _sortable(value: Any) -> Any:
 
 
 def _check_overlap(
-    pieces: Sequence[Piece], name: str, values: Sequence[Values], members: Sequence[Sequence[int]]
+    pieces: Sequence[CubePiece], name: str, values: Sequence[Values], members: Sequence[Sequence[int]]
 ) -> None:
     """Raise NotJoinable if two slots share a stretch of the axis. Coordinates in no order cannot be checked."""
     filled = [(one, numbers) for one, numbers in zip(values, members, strict=True) if len(one)]

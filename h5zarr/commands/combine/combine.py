@@ -13,7 +13,7 @@ from h5zarr.commands.check.facts import find_facts
 from h5zarr.commands.check.joining import find_axis
 from h5zarr.commands.combine.axes import NotJoinable
 from h5zarr.commands.combine.cube import Cube, join_pieces
-from h5zarr.commands.combine.pieces import UNCUT, Piece, open_piece
+from h5zarr.commands.combine.pieces import UNCUT, CubePiece, open_piece
 from h5zarr.commands.translate.many import work_through
 from h5zarr.commands.translate.options import Options, make_options, several
 from h5zarr.commands.translate.translation import ProblemsFound
@@ -108,8 +108,6 @@ def combine(
     options = replace(options, chunk_nbytes=UNCUT)
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
     urls = find_sources(sources, access)
-    if not urls:
-        raise ArgumentError("there is nothing to combine", remedy="Give at least one file.")
     output = None
     if out is not None:
         output = Output(
@@ -151,23 +149,23 @@ def _open_pieces(
     at_once: int,
     skip_broken: bool,
     on_file: Callable[[str, int], None] | None,
-) -> tuple[list[Piece], tuple[Problem, ...]]:
+) -> tuple[list[CubePiece], tuple[Problem, ...]]:
     """Return the pieces in the order of `urls`, and a problem for each file that was skipped."""
 
-    def work(url: str) -> tuple[str, Piece | H5ZarrError]:
+    def work(url: str) -> tuple[str, CubePiece | H5ZarrError]:
         try:
             return url, open_piece(url, access, options)
         except H5ZarrError as error:
             return url, error
 
-    found: dict[str, Piece | H5ZarrError] = {}
+    found: dict[str, CubePiece | H5ZarrError] = {}
     for url, one in work_through(urls, work, at_once):
         if isinstance(one, H5ZarrError) and not skip_broken:
             raise one
         found[url] = one
         if on_file is not None:
             on_file(str(Location.parse(url)), len(urls))
-    pieces = [one for url in urls if isinstance(one := found[url], Piece)]
+    pieces = [one for url in urls if isinstance(one := found[url], CubePiece)]
     broken = {url: one for url in urls if isinstance(one := found[url], H5ZarrError)}
     if not pieces:
         raise next(iter(broken.values()))
@@ -177,7 +175,7 @@ def _open_pieces(
     )
 
 
-def _choose_axes(pieces: Sequence[Piece], along: str | Sequence[str] | None) -> tuple[str, ...]:
+def _choose_axes(pieces: Sequence[CubePiece], along: str | Sequence[str] | None) -> tuple[str, ...]:
     """Return the names of the axes. Raises ArgumentError if none are given and the files do not tell."""
     if along is not None:
         names = (along,) if isinstance(along, str) else several("along", along)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from h5zarr import __version__
 from h5zarr.commands.combine.axes import CubeAxis, NotJoinable, find_axes
-from h5zarr.commands.combine.pieces import Piece
-from h5zarr.commands.combine.variables import Member, check_constant, expand, find_times, join_variable
+from h5zarr.commands.combine.cube_members import Member, check_constant, expand, find_times
+from h5zarr.commands.combine.outcomes import join_variable
+from h5zarr.commands.combine.pieces import CubePiece
 from h5zarr.commands.translate.translation_text import Phrase, count_up, held_text, problem_lines
 from h5zarr.containers.provenance import Provenance
 from h5zarr.display import counted, readable, shortened, summary_repr
@@ -88,11 +89,12 @@ def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str) -> Iter
     if uneven := uneven_arrays(cube):
         names = shortened(", ".join(map(readable, uneven)), 200)
         yield f"chunks of different lengths in {names}:"
-        yield '  engine="h5zarr" opens them; zarr from version 3.2 on with zarr.config.set({"array.rectilinear_chunks": True})'
+        setting = 'zarr.config.set({"array.rectilinear_chunks": True})'
+        yield f'  engine="h5zarr" opens them, and so does zarr from version 3.2 on with {setting}'
     yield f"{where} joined · {held_text(cube.hierarchy)} · {cube.seconds:.2f} s"
 
 
-def join_pieces(pieces: Sequence[Piece], along: Sequence[str], inlining: Inlining) -> Cube:
+def join_pieces(pieces: Sequence[CubePiece], along: Sequence[str], inlining: Inlining) -> Cube:
     """Return one hierarchy of all pieces. Raises NotJoinable, with the files and the reason."""
     axes = find_axes(pieces, along)
     variables = _find_members(pieces, axes)
@@ -122,12 +124,12 @@ def join_pieces(pieces: Sequence[Piece], along: Sequence[str], inlining: Inlinin
     )
 
 
-def _all_paths(pieces: Sequence[Piece]) -> list[str]:
+def _all_paths(pieces: Sequence[CubePiece]) -> list[str]:
     """Return the paths of all nodes, in the order of the first piece that has them, parents before children."""
     return list(dict.fromkeys(path for piece in pieces for path in piece.hierarchy.nodes))
 
 
-def _find_members(pieces: Sequence[Piece], axes: Sequence[CubeAxis]) -> dict[str, list[Member]]:
+def _find_members(pieces: Sequence[CubePiece], axes: Sequence[CubeAxis]) -> dict[str, list[Member]]:
     """Return the variables by path, with the pieces that have them."""
     found: dict[str, list[Member]] = {}
     first_url = 0
@@ -149,7 +151,7 @@ def _find_members(pieces: Sequence[Piece], axes: Sequence[CubeAxis]) -> dict[str
     return found
 
 
-def _coordinates(piece: Piece) -> set[str]:
+def _coordinates(piece: CubePiece) -> set[str]:
     """Return the paths of coordinates, as xarray tells them apart: named like a dimension, or in `coordinates`."""
     found = set()
     for path, node in piece.hierarchy.nodes.items():
@@ -208,7 +210,7 @@ def _join_groups(groups: Sequence[GroupNode], axes: Sequence[CubeAxis]) -> Group
     return GroupNode(attributes=attributes, record=record)
 
 
-def _merge_problems(pieces: Sequence[Piece]) -> tuple[Problem, ...]:
+def _merge_problems(pieces: Sequence[CubePiece]) -> tuple[Problem, ...]:
     """Return the problems of all pieces, each once, with the name of the first file that has it."""
     found: dict[str, Problem] = {}
     for piece in pieces:

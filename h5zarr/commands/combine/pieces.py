@@ -26,7 +26,7 @@ UNCUT = 2**62
 
 
 @dataclass(frozen=True, slots=False, eq=False)
-class Piece:
+class CubePiece:
     """One source: a file or references. `name` is safe to show."""
 
     name: str
@@ -62,10 +62,10 @@ class Piece:
         ]
 
 
-def open_piece(url: str | os.PathLike[str], access: Access, options: Options) -> Piece:
+def open_piece(url: str | os.PathLike[str], access: Access, options: Options) -> CubePiece:
     """Open a file or references. Only metadata and small arrays are read."""
     opened = open_hierarchy(url, access, options=options)
-    return Piece(str(Location.parse(url)), opened)
+    return CubePiece(str(Location.parse(url)), opened)
 
 
 def same_values(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
@@ -77,7 +77,7 @@ def same_values(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
     return bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
 
 
-def names_of(pieces: Sequence[Piece], limit: int = 3) -> str:
+def names_of(pieces: Sequence[CubePiece], limit: int = 3) -> str:
     """Return the names of some pieces for a message: the first few, and how many more there are."""
     shown = ", ".join(piece.name for piece in pieces[:limit])
     return shown if len(pieces) <= limit else f"{shown} and {len(pieces) - limit} more"

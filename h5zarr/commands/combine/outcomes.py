@@ -1,11 +1,11 @@
-"""Each variable of a cube: which pieces have it, what differs between them, and the array that results."""
+"""Each variable of a cube: what differs between the files, and the array that results."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.commands.combine.axes import CubeAxis, NotJoinable
-from h5zarr.commands.combine.calendars import TimeUnits, parse_units
+from h5zarr.commands.combine.cube_members import Member, times_of
 from h5zarr.commands.combine.joining import Placed, join_arrays
-from h5zarr.commands.combine.pieces import Piece, names_of, same_values
-from h5zarr.commands.combine.times import CommonTimes, bounds_of, find_common
+from h5zarr.commands.combine.pieces import names_of
+from h5zarr.commands.combine.times import CommonTimes
 from h5zarr.encode.inlining import Budget
 from h5zarr.errors import Unrepresentable
 from h5zarr.filters.pipeline import redo_filters
 from h5zarr.zarr_model.codecs import byte_order, find_filter
 from h5zarr.zarr_model.data_types import decode_data_type, encode_dtype, encode_serializer
 from h5zarr.zarr_model.grid import RegularGrid, whole_grid
-from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest, VariableRecord
+from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
 from h5zarr.zarr_model.missing import FILL_VALUE
 from h5zarr.zarr_model.vlen_text import encode_texts
 
@@ -31,49 +31,6 @@ Values = npt.NDArray[Any]
 _MEANING = ("scale_factor", "add_offset", "missing_value", "_Unsigned", "units", "calendar")
 _LEVELS = ("level", "clevel")
 _LEAVE_OUT = "Leave the variable out with exclude=[PATH]."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Member:
-    """A variable in one piece, with an axis of length 1 for each new axis that it gets.
-
-    `slots` pairs the number of each joined dimension with that of the piece's slot.
-    """
-
-    piece: Piece
-    path: str
-    node: ArrayNode
-    slots: tuple[tuple[int, int], ...]
-    first_url: int
-
-    @property
-    def record(self) -> VariableRecord | None:
-        return self.piece.hierarchy.record_of(self.path)
-
-    def values(self) -> Values:
-        """Return all values as stored, with the new axes."""
-        return self.piece.values(self.path).reshape(self.node.shape)
-
-    def placed(self) -> Placed:
-        return Placed(node=self.node, slots=self.slots, first_url=self.first_url)
-
-
-def expand(node: ArrayNode, axes: Sequence[CubeAxis]) -> ArrayNode:
-    """Return an array with a leading dimension of length 1 for each new axis."""
-    if not axes:
-        return node
-    count, manifest = len(axes), node.manifest
-    zeros = np.zeros((manifest.count, count), np.int64)
-    return replace(
-        node,
-        grid=RegularGrid((1,) * count + node.shape, (1,) * count + node.chunk_shape),
-        dimension_names=(*[axis.name for axis in axes], *node.dimension_names),
-        manifest=replace(
-            manifest,
-            index=np.concatenate((zeros, manifest.index), axis=1),
-            inline={(0,) * count + key: content for key, content in manifest.inline.items()},
-        ),
-    )
 
 
 def join_variable(
@@ -207,44 +164,6 @@ def _in_common(member: Member, times: CommonTimes | None) -> Values:
     return times.convert(values, units)
 
 
-def times_of(member: Member) -> TimeUnits | None:
-    """Return the time units of a variable; bounds have those of the variable that they belong to."""
-    own = parse_units(member.node.attributes)
-    if own is not None:
-        return own
-    folder, _, name = member.path.rpartition("/")
-    for path, node in member.piece.arrays.items():
-        if path.rpartition("/")[0] == folder and bounds_of(node.attributes) == name:
-            return parse_units(node.attributes)
-    return None
-
-
-def find_times(variables: Mapping[str, Sequence[Member]]) -> dict[str, CommonTimes]:
-    """Return the common units of each variable whose files count times in different units.
-
-    Bounds have the units of their variable, so both must be exact in the same unit.
-    """
-    found: dict[str, CommonTimes] = {}
-    for path, members in variables.items():
-        if path in found or parse_units(members[0].node.attributes) is None or not _units_differ(members):
-            continue
-        folder = path.rpartition("/")[0]
-        bounds = {f"{folder}/{bounds_of(one.node.attributes)}" for one in members} & set(variables)
-        family = [path, *[name for name in bounds if parse_units(variables[name][0].node.attributes) is None]]
-        times = [(one.values(), times_of(one)) for name in family for one in variables[name]]
-        try:
-            common = find_common([(values, units) for values, units in times if units is not None])
-        except Unrepresentable as error:
-            raise NotJoinable(f"{path}: {error}", remedy=error.remedy) from None
-        found |= dict.fromkeys(family, common)
-    return found
-
-
-def _units_differ(members: Sequence[Member]) -> bool:
-    units = {times_of(one) for one in members}
-    return None not in units and len({(one.step, one.epoch, one.calendar) for one in units if one is not None}) > 1
-
-
 def _box(member: Member, lengths: Mapping[int, tuple[int, ...]], shape: tuple[int, ...]) -> tuple[slice, ...]:
     """Return the part of the cube that a member fills."""
     slots = dict(member.slots)
@@ -343,24 +262,3 @@ def _encode_again(path: str, member: Member, like: ArrayNode, budget: Budget) ->
         inline[index] = redo_filters(chunk.tobytes(), filters)
     manifest = _inline_manifest(len(grid.shape), inline)
     return replace(member.placed(), node=replace(like, grid=grid, manifest=manifest))
-
-
-def check_constant(path: str, members: Sequence[Member]) -> None:
-    """Raise NotJoinable if a variable without the joined axes differs between files."""
-    first = members[0]
-    known = _raw(first.node)
-    values: Values | None = None
-    for one in members[1:]:
-        if known is not None and _raw(one.node) == known:
-            continue
-        values = first.values() if values is None else values
-        if not same_values(values, one.values()):
-            what = f"{path}: its values in {one.piece.name} differ from those in {first.piece.name}"
-            raise NotJoinable(what)
-
-
-def _raw(node: ArrayNode) -> Any:
-    """Return the values of an inlined array in a form that can be compared; None for one that is referenced."""
-    if node.manifest.count:
-        return None
-    return node.shape, json.dumps(node.data_type), json.dumps(node.codecs), dict(node.manifest.inline)
