@@ -54,7 +54,7 @@ class NetcdfLibrary:
                 shown: dict[str, Any] | str = pickle.loads(Path(answer).read_bytes())
                 return shown
         self.close()
-        return "the library crashed or did not end"
+        return f"the process of the library ended, or gave no answer within {SECONDS} seconds"
 
     def _send(self, line: str) -> subprocess.Popen[str]:
         process = self._process or self._start()

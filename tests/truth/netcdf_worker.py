@@ -88,8 +88,16 @@ def main() -> None:
             os._exit(0)
         _, status = os.waitpid(child, 0)
         if status:
-            _dump("the library crashed or did not end", answer)
+            _dump(_describe_end(status), answer)
         print(answer, flush=True)
+
+
+def _describe_end(status: int) -> str:
+    """Return what ended the process of a file: time, or a crash of the library."""
+    code = os.waitstatus_to_exitcode(status)
+    if code == -signal.SIGALRM:
+        return f"the library did not end within {SECONDS} seconds"
+    return f"the library crashed: {signal.Signals(-code).name if code < 0 else code}"
 
 
 def _dump(shown: dict[str, Any] | str, answer: str) -> None:
