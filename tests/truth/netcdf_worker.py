@@ -20,6 +20,7 @@ import xarray as xr
 from xarray.backends import NetCDF4DataStore
 
 from tests.collections_of_files import SAMPLES
+from tests.truth.netcdf_library import CRASHED
 from tests.truth.xarray_view import show_views
 
 MOST_GROUPS = 60
@@ -97,7 +98,7 @@ def _describe_end(status: int) -> str:
     code = os.waitstatus_to_exitcode(status)
     if code == -signal.SIGALRM:
         return f"the library did not end within {SECONDS} seconds"
-    return f"the library crashed: {signal.Signals(-code).name if code < 0 else code}"
+    return f"{CRASHED}: {signal.Signals(-code).name if code < 0 else code}"
 
 
 def _dump(shown: dict[str, Any] | str, answer: str) -> None:

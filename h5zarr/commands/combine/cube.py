@@ -17,7 +17,7 @@ from h5zarr.display import counted, readable, shortened, summary_repr
 from h5zarr.encode.inlining import Budget, Inlining
 from h5zarr.errors import Problem
 from h5zarr.zarr_model.grid import RegularGrid
-from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Hierarchy, Json, VariableRecord
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Hierarchy, Json, Manifest, VariableRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -189,7 +189,14 @@ def _is_coordinate_of(member: Member, axes: Sequence[CubeAxis]) -> bool:
 
 def _shift_urls(member: Member) -> ArrayNode:
     manifest = member.node.manifest
-    return replace(member.node, manifest=replace(manifest, source=manifest.source + member.first_url))
+    shifted = Manifest(
+        index=manifest.index,
+        address=manifest.address,
+        nbytes=manifest.nbytes,
+        source=manifest.source + member.first_url,
+        inline=manifest.inline,
+    )
+    return replace(member.node, manifest=shifted)
 
 
 def _join_groups(groups: Sequence[GroupNode], axes: Sequence[CubeAxis]) -> GroupNode:

@@ -17,7 +17,7 @@ from h5zarr.commands.combine.pieces import CubePiece, same_values
 from h5zarr.commands.combine.times import CommonTimes, bounds_of, find_common
 from h5zarr.errors import Unrepresentable
 from h5zarr.zarr_model.grid import RegularGrid
-from h5zarr.zarr_model.hierarchy import ArrayNode, VariableRecord
+from h5zarr.zarr_model.hierarchy import ArrayNode, Manifest, VariableRecord
 
 Values = npt.NDArray[Any]
 
@@ -57,8 +57,10 @@ def expand(node: ArrayNode, axes: Sequence[CubeAxis]) -> ArrayNode:
         node,
         grid=RegularGrid((1,) * count + node.shape, (1,) * count + node.chunk_shape),
         dimension_names=(*[axis.name for axis in axes], *node.dimension_names),
-        manifest=replace(
-            manifest,
+        manifest=Manifest(
+            address=manifest.address,
+            nbytes=manifest.nbytes,
+            source=manifest.source,
             index=np.concatenate((zeros, manifest.index), axis=1),
             inline={(0,) * count + key: content for key, content in manifest.inline.items()},
         ),

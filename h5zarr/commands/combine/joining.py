@@ -191,8 +191,10 @@ def _trim(placed: Placed, axis: JoinedAxis) -> Placed:
         return placed
     nbytes = element * prod(node.chunk_shape[1:]) * (length % chunk)
     manifest, last = node.manifest, length // chunk
-    trimmed = replace(
-        manifest,
+    trimmed = Manifest(
+        index=manifest.index,
+        address=manifest.address,
+        source=manifest.source,
         nbytes=np.where(manifest.index[:, 0] == last, nbytes, manifest.nbytes),
         inline={key: content[:nbytes] if key[0] == last else content for key, content in manifest.inline.items()},
     )
