@@ -106,7 +106,10 @@ def _decompressed(content: bytes, settings: Settings, nbytes: int) -> tuple[byte
     check_room(given, nbytes, "bitshuffle content")
     block_nbytes = block_nbytes // settings.element_nbytes * settings.element_nbytes
     if not block_nbytes or block_nbytes // settings.element_nbytes % 8 or given % settings.element_nbytes:
-        raise MalformedFile(f"bitshuffle content of {given} bytes has blocks of {block_nbytes} bytes")
+        raise MalformedFile(
+            f"bitshuffle content of {given} bytes has blocks of {block_nbytes} bytes, but a block has a multiple of 8 "
+            f"elements, and an element has {settings.element_nbytes} bytes"
+        )
     parts, at = [], HEADER.size
     blocks, end = _blocks(given, settings.element_nbytes, block_nbytes)
     for _, length in blocks:

@@ -61,7 +61,10 @@ def described(values: Values) -> tuple[int, int, str, str]:
     shuffle = values[5] if len(values) > 5 else DEFAULT_SHUFFLE
     compressor = values[6] if len(values) > 6 else DEFAULT_COMPRESSOR
     if shuffle >= len(SHUFFLES) or compressor >= len(COMPRESSORS) or level > 9:
-        raise MalformedFile(f"filter 32001 (blosc) has unknown client data {values}")
+        raise MalformedFile(
+            f"filter 32001 (blosc) has impossible client data {values}: level {level}, shuffle {shuffle}, "
+            f"compressor {compressor}"
+        )
     # As in the filter: Blosc shuffles elements of up to 255 bytes, and treats larger ones as bytes.
     return element_nbytes if 0 < element_nbytes < 256 else 1, level, SHUFFLES[shuffle], COMPRESSORS[compressor]
 

@@ -68,7 +68,7 @@ class Settings:
 def decode(content: bytes, values: Values, nbytes: int) -> bytes:
     """Return the decompressed content."""
     if content[:10] != _FRAME_MAGIC:
-        raise MalformedFile(f"blosc2 frame begins with {content[:10]!r}")
+        raise MalformedFile(f"blosc2 frame begins with {content[:10]!r}, expected {_FRAME_MAGIC!r}")
     stored = int.from_bytes(content[_FRAME_NBYTES_AT : _FRAME_NBYTES_AT + 8], "big")
     if stored != len(content):
         raise MalformedFile(f"blosc2 frame claims to have {stored} bytes, but there are {len(content)}")

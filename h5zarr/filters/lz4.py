@@ -68,7 +68,7 @@ def take_block(content: bytes, start: int) -> tuple[bytes, int]:
     stored_nbytes = int.from_bytes(content[start : start + 4], "big")
     end = start + 4 + stored_nbytes
     if len(content) < end or len(content) < start + 4:
-        raise MalformedFile(f"compressed block ends at byte {end} of content that has {len(content)}")
+        raise MalformedFile(f"compressed block needs the content up to byte {end}, which has {len(content)} bytes")
     return content[start + 4 : end], end
 
 

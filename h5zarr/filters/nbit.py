@@ -48,7 +48,7 @@ class Settings:
     @classmethod
     def from_values(cls, values: Values) -> Self:
         if len(values) < 3 or values[0] != len(values):
-            raise ValueError(f"nbit has {len(values)} values, but states another number")
+            raise ValueError(f"the first value must be the number of values, which is {len(values)} and at least 3")
         if values[1]:
             return cls(count=values[2], layout=None)
         return cls(count=values[2], layout=_Reading(values).layout(0))
@@ -107,7 +107,10 @@ def _flattened(settings: Settings) -> tuple[int, Layout]:
         count *= layout["nbytes"] // layout_nbytes(base)
         layout = base
     if layout_nbytes(layout) > _GREATEST_ELEMENT_NBYTES:
-        raise Unsupported(f"filter 5 (nbit) has elements of {layout_nbytes(layout)} bytes")
+        raise Unsupported(
+            f"filter 5 (nbit) has elements of {layout_nbytes(layout)} bytes; h5zarr supports up to "
+            f"{_GREATEST_ELEMENT_NBYTES}"
+        )
     return count, layout
 
 
@@ -138,7 +141,7 @@ class _Reading:
 
     def layout(self, depth: int) -> Layout:
         if depth > _DEEPEST:
-            raise ValueError("layouts are nested too deeply")
+            raise ValueError(f"layouts are nested more than {_DEEPEST} deep")
         code, nbytes = self._take(), self._take()
         match code:
             case 1:

@@ -66,7 +66,9 @@ class Settings:
             raise ValueError(f"scaleoffset needs {_COUNT} values, not {len(values)}")
         scale, factor, count, kind, element_nbytes, sign, order, has_fill = values[:_FILL_AT]
         if kind > 1 or sign > 1 or order > 1 or has_fill > 1:
-            raise ValueError("a value is neither 0 nor 1")
+            raise ValueError(
+                f"kind {kind}, sign {sign}, byte order {order} and fill value {has_fill} must each be 0 or 1"
+            )
         if scale != (_DECIMAL_SCALE if kind else _INTEGER_SCALE):
             raise ValueError(f"scale type {scale} is not one for {KINDS[kind]}s")
         word = sum(value << 32 * number for number, value in enumerate(values[_FILL_AT : _FILL_AT + 2]))
@@ -149,7 +151,7 @@ def decode(content: bytes, values: Values, nbytes: int) -> bytes:
     nbits = int.from_bytes(content[:4], "little")
     minimum = int.from_bytes(content[5 : 5 + min(content[4], _MINIMUM_NBYTES)], "little")
     if nbits > settings.nbits:
-        raise MalformedFile(f"scaleoffset content has elements of {nbits} bits, the type has {settings.nbits}")
+        raise MalformedFile(f"scaleoffset content has elements of {nbits} bits, but the type has {settings.nbits}")
     if nbits == settings.nbits:
         return _whole(content[_HEADER_NBYTES:], settings)
     differences = _differences(content[_HEADER_NBYTES:], nbits, settings)

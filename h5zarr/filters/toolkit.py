@@ -103,7 +103,7 @@ def check_choice(value: object, name: str, choices: tuple[str, ...]) -> None:
 def described(values: Values, filter_name: str, required: int, defaults: Values) -> Values:
     """Return the client data with defaults filled in. The first `required` values must be present."""
     if len(values) < required:
-        raise ValueError(f"filter {filter_name} needs {required} values of client data, not {len(values)}")
+        raise ValueError(f"{filter_name} needs at least {required} values, not {len(values)}")
     return values[: required + len(defaults)] + defaults[max(0, len(values) - required) :]
 
 

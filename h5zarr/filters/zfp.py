@@ -138,7 +138,7 @@ def decode(content: bytes, values: Values, nbytes: int) -> bytes:
     settings = settings_of(Settings, values)
     check_room(settings.nbytes, nbytes, "zfp stream")
     if 8 * len(content) < settings.least_nbits():
-        raise MalformedFile(f"zfp stream of {len(content)} bytes is too short for {settings.shape} values")
+        raise MalformedFile(f"zfp stream of {len(content)} bytes is too short for an array of shape {settings.shape}")
     zfpy = load("zfpy", "zfp")
     header, nbits = settings.header()
     stream = _joined(header, nbits, content.ljust(settings.greatest_nbytes(), b"\0"))

@@ -56,3 +56,10 @@ def test_a_chunk_larger_than_the_stored_bytes_is_an_error() -> None:
     store._store_dict["c/0"] = type(content).from_bytes(bytes(12))
     with pytest.raises(ValueError, match=r"a chunk of \(4,\) is not part of one of \(3,\)"):
         zarr.open_array(store, mode="r")[...]
+
+
+def test_a_stored_shape_of_another_rank_is_an_error() -> None:
+    settings = {"shape": (4, 4), "chunks": (4, 4), "dtype": "<i4", "compressors": None}
+    array = zarr.create_array(zarr.storage.MemoryStore(), filters=[Crop((4,))], **settings)
+    with pytest.raises(ValueError, match=r"h5zarr\.crop: stored_shape has 1 dimensions, but the array has 2"):
+        array[...] = 1
