@@ -95,10 +95,10 @@ class RunLog:
             tell(given_up_lines(report, phrase) if self._fail_on == "any" else [])
             tell(unfinished_lines(report) if report.is_failure else [])
         elif self._as_json:
-            told = report.to_json()
+            fields = report.to_json()
             for name in ("failures", "given_up_on", "vanished_sources", "slowest", "version", "message", "remedy"):
-                told.pop(name)
-            _log("ended", how=told.pop("ended"), **told)
+                fields.pop(name)
+            _log("ended", how=fields.pop("ended"), **fields)
         else:
             tell(end_lines(report, phrase))
 
@@ -125,9 +125,9 @@ def _log_row(row: Row) -> None:
     _log(event, source=row.source, **about, problems=len(row.problems), seconds=row.seconds)
 
 
-def _log(event: str, **told: Any) -> None:
+def _log(event: str, **fields: Any) -> None:
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-    sys.stderr.write(json.dumps({"time": moment, "event": event, **told}) + "\n")
+    sys.stderr.write(json.dumps({"time": moment, "event": event, **fields}) + "\n")
     sys.stderr.flush()
 
 

@@ -58,8 +58,8 @@ class Progress:
             return f"{self._name}: opening"
         log = self._log
         requests = () if log.is_local else (counted(log.rounds, "round"), counted(log.requests, "request"))
-        told = (*requests, size(log.nbytes))
-        return f"{self._name}: reading metadata, {', '.join(told)}"
+        facts = (*requests, size(log.nbytes))
+        return f"{self._name}: reading metadata, {', '.join(facts)}"
 
 
 class CountLine:

@@ -70,17 +70,17 @@ def take_nodes(entries: dict[str, Json]) -> Nodes:
     without their own.
     """
     keys = [key for key in entries if key[-1:] in _LAST and (key.endswith(_SUFFIXES) or key == _V3 or key in _V2)]
-    told = {key: entries.pop(key) for key in keys}
-    if own := {key: value for key, value in told.items() if key.rpartition("/")[2] == _V3}:
+    documents = {key: entries.pop(key) for key in keys}
+    if own := {key: value for key, value in documents.items() if key.rpartition("/")[2] == _V3}:
         return _collect(_nodes_v3(own), _decode_v3, mark="/c/")
-    if told:
-        return _collect(_nodes_v2(told), _decode_v2, mark="/")
+    if documents:
+        return _collect(_nodes_v2(documents), _decode_v2, mark="/")
     raise MalformedFile("it has no Zarr metadata")
 
 
-def _nodes_v3(told: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
+def _nodes_v3(documents: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
     """Return the metadata of each node, by path."""
-    nodes = {_path_above(key): _decode_json(key, value) for key, value in told.items()}
+    nodes = {_path_above(key): _decode_json(key, value) for key, value in documents.items()}
     consolidated = nodes.get("/", {}).get("consolidated_metadata")
     inside = consolidated.get("metadata") if isinstance(consolidated, dict) else None
     if isinstance(inside, dict):
@@ -89,15 +89,15 @@ def _nodes_v3(told: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
     return nodes
 
 
-def _nodes_v2(told: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
+def _nodes_v2(documents: Mapping[str, Json]) -> dict[str, dict[str, Json]]:
     """Return, for each node by path, the content of .zarray, .zgroup and .zattrs."""
     inside: Json = {}
-    if ".zmetadata" in told:
-        inside = _decode_json(".zmetadata", told[".zmetadata"]).get("metadata")
+    if ".zmetadata" in documents:
+        inside = _decode_json(".zmetadata", documents[".zmetadata"]).get("metadata")
     if not isinstance(inside, dict):
         raise MalformedFile(".zmetadata: it has no object of metadata")
     nodes: dict[str, dict[str, Json]] = {}
-    for key, value in {**told, **{key: value for key, value in inside.items() if key not in told}}.items():
+    for key, value in {**documents, **{key: value for key, value in inside.items() if key not in documents}}.items():
         name = key.rpartition("/")[2]
         if name in _V2 and name != ".zmetadata":
             nodes.setdefault(_path_above(key), {})[name] = _decode_json(key, value)
@@ -128,29 +128,29 @@ def _decode_json(key: str, value: Json) -> dict[str, Json]:
     return value
 
 
-def _collect(told: dict[str, dict[str, Json]], decode: Decode, mark: str) -> Nodes:
+def _collect(documents: dict[str, dict[str, Json]], decode: Decode, mark: str) -> Nodes:
     """Return all nodes, and their parent groups."""
     nodes = Nodes(mark=mark)
-    _add("/", told, decode, nodes)
+    _add("/", documents, decode, nodes)
     if nodes.is_array("/"):
         raise RootIsArray("/: the root is an array")
-    for path in told:
+    for path in documents:
         names = path.split("/")
         for depth in range(2, len(names)):
             above = "/".join(names[:depth])
-            _add(above, told, decode, nodes)
+            _add(above, documents, decode, nodes)
             if nodes.is_array(above):
                 raise MalformedFile(f"{path}: it is inside an array")
-        _add(path, told, decode, nodes)
+        _add(path, documents, decode, nodes)
     return nodes
 
 
-def _add(path: str, told: Mapping[str, dict[str, Json]], decode: Decode, nodes: Nodes) -> None:
+def _add(path: str, documents: Mapping[str, dict[str, Json]], decode: Decode, nodes: Nodes) -> None:
     """Add one node. A group without metadata has no attributes."""
     if path in nodes.found or path in nodes.skipped:
         return
     try:
-        nodes.found[path] = decode(path, told[path]) if path in told else {}
+        nodes.found[path] = decode(path, documents[path]) if path in documents else {}
     except MalformedFile as error:
         raise MalformedFile(f"{path}: {error}") from None
     except (Unsupported, Unrepresentable) as error:

@@ -31,8 +31,8 @@ class Provenance:
 
     def to_json(self) -> Json:
         """Return the version, the identifying state of each source, and problems, if any."""
-        told = {"version": self.version, "sources": [_encode_source(source) for source in self.sources]}
-        return {**told, "problems": [asdict(problem) for problem in self.problems]} if self.problems else told
+        document = {"version": self.version, "sources": [_encode_source(source) for source in self.sources]}
+        return {**document, "problems": [asdict(problem) for problem in self.problems]} if self.problems else document
 
     @classmethod
     def from_json(cls, value: Json) -> Provenance:
@@ -68,7 +68,7 @@ def _decode_source(value: Json) -> SourceState:
     """Return a source. Fields of later versions are ignored."""
     match value:
         case {"url": str(url), "nbytes": int(nbytes)}:
-            told = {name: value.get(name) for name in ("etag", "mtime", "version")}
-            if all(one is None or isinstance(one, str) for one in told.values()):
-                return SourceState(url, Identity(nbytes=nbytes, **told))
+            state = {name: value.get(name) for name in ("etag", "mtime", "version")}
+            if all(one is None or isinstance(one, str) for one in state.values()):
+                return SourceState(url, Identity(nbytes=nbytes, **state))
     raise MalformedFile("the record of a source file does not have h5zarr's form")

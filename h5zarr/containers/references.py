@@ -45,7 +45,7 @@ class References:
 
 
 @contextmanager
-def told_of(name: str) -> Iterator[None]:
+def naming_errors(name: str) -> Iterator[None]:
     """Prefix errors with the name of the file."""
     try:
         yield

@@ -13,7 +13,7 @@ from h5zarr.commands.check.joining import Axis, find_axis
 from h5zarr.display import counted, summary_repr
 from h5zarr.zarr_model.hierarchy import Json
 
-Told: TypeAlias = Mapping[int, str]
+ByFile: TypeAlias = Mapping[int, str]
 """A value by file number."""
 Groups: TypeAlias = tuple[tuple[str, tuple[int, ...]], ...]
 """A value and the numbers of the files that have it."""
@@ -82,8 +82,8 @@ def compare_files(files: Sequence[tuple[str, FileFacts]], along: str | None = No
     grouped: dict[tuple[str, Groups], list[str]] = {}
     remedies: dict[tuple[str, Groups], str] = {}
     for path in dict.fromkeys(path for _, facts in files for path in (*facts.arrays, *facts.refused)):
-        for rule, remedy, told in _compare_path(path, [facts for _, facts in files], axis):
-            key = rule, _group(told)
+        for rule, remedy, values in _compare_path(path, [facts for _, facts in files], axis):
+            key = rule, _group(values)
             remedies.setdefault(key, remedy)
             grouped.setdefault(key, []).append(path)
     order = {rule: number for number, (rule, _) in reversed(list(enumerate(grouped)))}
@@ -99,22 +99,22 @@ def compare_files(files: Sequence[tuple[str, FileFacts]], along: str | None = No
     return Combining(axis=axis, count=len(files), differences=differences)
 
 
-def _group(told: Told) -> Groups:
+def _group(values: ByFile) -> Groups:
     """Return the files grouped by value, the most common value first."""
     found: dict[str, list[int]] = {}
-    for number, text in told.items():
+    for number, text in values.items():
         found.setdefault(text, []).append(number)
     return tuple(
         (text, tuple(numbers)) for text, numbers in sorted(found.items(), key=lambda one: (-len(one[1]), one[1][0]))
     )
 
 
-def _compare_path(path: str, files: Sequence[FileFacts], axis: Axis) -> Iterator[tuple[str, str, Told]]:
+def _compare_path(path: str, files: Sequence[FileFacts], axis: Axis) -> Iterator[tuple[str, str, ByFile]]:
     """Yield each rule that the arrays at a path break, with a remedy and the value of each file."""
     there = {number: facts.arrays[path] for number, facts in enumerate(files) if path in facts.arrays}
-    told = {number: _presence(path, facts) for number, facts in enumerate(files)}
+    values = {number: _presence(path, facts) for number, facts in enumerate(files)}
     if len(there) < len(files) and there:
-        yield "presence", "Exclude the variable with exclude=[PATH], or add it to the files that lack it.", told
+        yield "presence", "Exclude the variable with exclude=[PATH], or add it to the files that lack it.", values
     dimensions = {number: f"({', '.join(array.dimension_names)})" for number, array in there.items()}
     if len(set(dimensions.values())) > 1:
         yield "dimensions", "Give the axes the same names and order in all files.", dimensions
@@ -129,7 +129,7 @@ def _presence(path: str, facts: FileFacts) -> str:
     return "there" if path in facts.arrays else "refused" if path in facts.refused else "missing"
 
 
-def _compare_arrays(path: str, arrays: Mapping[int, ArrayFacts], axis: Axis) -> Iterator[tuple[str, str, Told]]:
+def _compare_arrays(path: str, arrays: Mapping[int, ArrayFacts], axis: Axis) -> Iterator[tuple[str, str, ByFile]]:
     """Yield the rules that arrays with the same dimensions break."""
     names = next(iter(arrays.values())).dimension_names
     joined = axis.is_new or axis.name in names
@@ -139,18 +139,18 @@ def _compare_arrays(path: str, arrays: Mapping[int, ArrayFacts], axis: Axis) -> 
             if len(set(lengths.values())) > 1:
                 yield f"length of {name}", "Only one axis may differ in length; name it with along=DIMENSION.", lengths
     for rule, remedy, value in _RULES:
-        told = {number: text for number, array in arrays.items() if (text := value(array)) is not None}
-        if len(set(told.values())) > 1:
-            yield rule, remedy, told
+        values = {number: text for number, array in arrays.items() if (text := value(array)) is not None}
+        if len(set(values.values())) > 1:
+            yield rule, remedy, values
     if joined:
         yield from _compare_chunks(path, arrays)
     else:
-        told = {number: array.content for number, array in arrays.items() if array.content is not None}
-        if len(set(told.values())) > 1:
-            yield "coordinate values", "Interpolate to the same coordinate, or combine along this axis.", told
+        values = {number: array.content for number, array in arrays.items() if array.content is not None}
+        if len(set(values.values())) > 1:
+            yield "coordinate values", "Interpolate to the same coordinate, or combine along this axis.", values
 
 
-def _compare_chunks(path: str, arrays: Mapping[int, ArrayFacts]) -> Iterator[tuple[str, str, Told]]:
+def _compare_chunks(path: str, arrays: Mapping[int, ArrayFacts]) -> Iterator[tuple[str, str, ByFile]]:
     """Yield differences in how the chunks of joined arrays are stored. Inlined chunks can be adapted."""
     stored = {number: array for number, array in arrays.items() if array.is_referenced}
     shapes = {number: _shape_text(array.chunk_shape) for number, array in stored.items()}
@@ -163,11 +163,11 @@ def _compare_chunks(path: str, arrays: Mapping[int, ArrayFacts]) -> Iterator[tup
         yield "codecs", what, codecs
 
 
-def _find_open_chunks(arrays: Mapping[int, ArrayFacts], axis: Axis, last: int) -> Iterator[tuple[str, str, Told]]:
+def _find_open_chunks(arrays: Mapping[int, ArrayFacts], axis: Axis, last: int) -> Iterator[tuple[str, str, ByFile]]:
     """Yield the files whose last chunk along the axis is partial, unless nothing is appended to it."""
     if axis.is_new or axis.name is None:
         return
-    told, lengths = {}, 0
+    values, lengths = {}, 0
     for number, array in arrays.items():
         length = array.length_along(axis.name)
         if length is None or not array.is_referenced:
@@ -176,10 +176,10 @@ def _find_open_chunks(arrays: Mapping[int, ArrayFacts], axis: Axis, last: int) -
         if number != last:
             lengths = gcd(lengths, length)
             if length % chunk:
-                told[number] = f"{length} in chunks of {chunk}"
-    if told:
+                values[number] = f"{length} in chunks of {chunk}"
+    if values:
         what = f"Choose chunks whose length along {axis.name} divides that of all files but the last: {lengths}"
-        yield "last chunk", f"{what}, or a divisor of it, with h5repack -l", told
+        yield "last chunk", f"{what}, or a divisor of it, with h5repack -l", values
 
 
 def _shape_text(shape: tuple[int, ...]) -> str:
@@ -190,22 +190,22 @@ def _repack(path: str, chunk_shape: tuple[int, ...]) -> str:
     return f"h5repack -l {path}:CHUNK={'x'.join(map(str, chunk_shape))} in.h5 out.h5"
 
 
-def _told(name: str) -> Callable[[ArrayFacts], str]:
-    return lambda array: array.told[name]
+def _attribute(name: str) -> Callable[[ArrayFacts], str]:
+    return lambda array: array.meaning[name]
 
 
 _UNPACK = "Combine unpacked values, as xarray decodes them file by file, or pack all files with the same numbers."
 _RULES: tuple[tuple[str, str, Callable[[ArrayFacts], str | None]], ...] = (
     ("data type", "Write the variable with the same type in all files.", lambda array: array.data_type),
     ("fill value", "Write the variable with the same HDF5 fill value.", lambda array: array.fill_value),
-    ("_FillValue", "Write the variable with the same _FillValue in all files.", _told("_FillValue")),
-    ("scale_factor", _UNPACK, _told("scale_factor")),
-    ("add_offset", _UNPACK, _told("add_offset")),
+    ("_FillValue", "Write the variable with the same _FillValue in all files.", _attribute("_FillValue")),
+    ("scale_factor", _UNPACK, _attribute("scale_factor")),
+    ("add_offset", _UNPACK, _attribute("add_offset")),
     (
         "units",
         "Convert to the same units. Times: load them with xarray, which decodes each file by itself, or "
         "cdo setreftime,2000-01-01,00:00:00,days in.nc out.nc",
-        _told("units"),
+        _attribute("units"),
     ),
-    ("calendar", "Convert to the same calendar: cdo setcalendar,standard in.nc out.nc", _told("calendar")),
+    ("calendar", "Convert to the same calendar: cdo setcalendar,standard in.nc out.nc", _attribute("calendar")),
 )

@@ -25,8 +25,8 @@ _CONVENTIONS = ("scale_factor", "add_offset", "units", "calendar")
 class ArrayFacts:
     """The facts of an array that are compared, as readable text.
 
-    `told` has the attributes that define what the numbers mean. `content` describes the values of a coordinate, if the
-    references hold them. `is_referenced`: the chunks are referenced, so they stay as they are in the file.
+    `meaning` has the attributes that define what the numbers mean. `content` describes the values of a coordinate, if
+    the references contain them. `is_referenced`: the chunks are referenced, so they stay as they are in the file.
     """
 
     data_type: str
@@ -35,7 +35,7 @@ class ArrayFacts:
     chunk_shape: tuple[int, ...]
     codecs: str
     fill_value: str
-    told: Mapping[str, str]
+    meaning: Mapping[str, str]
     is_referenced: bool
     content: str | None = None
 
@@ -69,8 +69,8 @@ def find_facts(hierarchy: Hierarchy) -> FileFacts:
 
 def _find_array_facts(path: str, node: ArrayNode, record: VariableRecord | None) -> ArrayFacts:
     withheld = {} if record is None else {name: kept.value for name, kept in record.withheld.items()}
-    told = {name: _text(node.attributes.get(name, withheld.get(name))) for name in _CONVENTIONS}
-    told[FILL_VALUE] = _missing_text(node, record)
+    meaning = {name: _text(node.attributes.get(name, withheld.get(name))) for name in _CONVENTIONS}
+    meaning[FILL_VALUE] = _missing_text(node, record)
     return ArrayFacts(
         data_type=node.data_type if isinstance(node.data_type, str) else _type_text(node.data_type),
         shape=node.shape,
@@ -78,7 +78,7 @@ def _find_array_facts(path: str, node: ArrayNode, record: VariableRecord | None)
         chunk_shape=node.chunk_shape,
         codecs=", ".join(map(_codec_text, node.codecs)),
         fill_value=_text(node.fill_value),
-        told=told,
+        meaning=meaning,
         is_referenced=node.manifest.count > 0,
         content=_content_text(path, node),
     )

@@ -82,7 +82,7 @@ def check_file(url: str, options: Options, access: Access = USUAL_ACCESS) -> Che
     mending = Mending(source=location, is_classic=isinstance(file, ClassicFile), renamed=done.renamed)
     advice = [one for variable in variables for one in advise_variable(variable, mending)]
     advice += advise_file(nbytes, metadata, variables, mending)
-    told = {variable.path for variable in variables}
+    shown = {variable.path for variable in variables}
     return CheckedFile(
         source=str(location),
         nbytes=nbytes,
@@ -90,7 +90,7 @@ def check_file(url: str, options: Options, access: Access = USUAL_ACCESS) -> Che
         variables=variables,
         metadata=metadata,
         advice=tuple(advice),
-        problems=tuple(problem for problem in hierarchy.problems if problem.path not in told),
+        problems=tuple(problem for problem in hierarchy.problems if problem.path not in shown),
         warnings=hierarchy.warnings,
         facts=find_facts(hierarchy),
     )

@@ -52,6 +52,6 @@ def _find_times(files: Sequence[FileFacts]) -> list[str]:
     for facts in files:
         for path, array in facts.arrays.items():
             name = path.rpartition("/")[2]
-            if array.dimension_names == (name,) and _SINCE in array.told["units"]:
+            if array.dimension_names == (name,) and _SINCE in array.meaning["units"]:
                 found[name] = True
     return list(found)

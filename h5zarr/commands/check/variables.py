@@ -71,10 +71,10 @@ class CheckedVariable:
 
     def to_json(self) -> dict[str, Json]:
         """Return this variable for machines, without the fields that a refused variable lacks."""
-        told: dict[str, Json] = {"path": self.path, "verdict": self.verdict.value}
+        document: dict[str, Json] = {"path": self.path, "verdict": self.verdict.value}
         if self.verdict is not Verdict.REFUSED:
             per_gb, ratio = self.requests_per_gb, self.compression_ratio
-            told |= {
+            document |= {
                 "data_type": self.data_type,
                 "shape": list(self.shape),
                 "dimension_names": list(self.dimension_names),
@@ -91,7 +91,7 @@ class CheckedVariable:
                 "chunked_in_file": self.has_chunks,
                 "codecs_of_h5zarr": list(self.own_codecs),
             }
-        return told | {"problems": [problem.to_json() for problem in self.problems]}
+        return document | {"problems": [problem.to_json() for problem in self.problems]}
 
 
 def check_variables(hierarchy: Hierarchy) -> tuple[CheckedVariable, ...]:
@@ -105,8 +105,8 @@ def check_variables(hierarchy: Hierarchy) -> tuple[CheckedVariable, ...]:
         if isinstance(node, ArrayNode)
     ]
     refused = [
-        CheckedVariable(path=path, verdict=Verdict.REFUSED, problems=tuple(told))
-        for path, told in problems.items()
+        CheckedVariable(path=path, verdict=Verdict.REFUSED, problems=tuple(some))
+        for path, some in problems.items()
         if path not in hierarchy.nodes
     ]
     return (*found, *refused)

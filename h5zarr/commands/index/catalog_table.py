@@ -166,7 +166,7 @@ class Stored:
     def check(self) -> None:
         """Raise OutputError unless this is a table whose rows all have a source and a status."""
         for batch in self._batches(("source", "status")):
-            with self._told():
+            with self._arrow_errors():
                 batch.validate(full=True)
                 if batch.column("source").null_count or batch.column("status").null_count:
                     raise pa.ArrowInvalid("rows without source or status")
@@ -189,7 +189,7 @@ class Stored:
         if self._content is None:
             return
         schema = pa.schema([SCHEMA.field(name) for name in names])
-        with self._told():
+        with self._arrow_errors():
             # Without pre-buffering, which takes as much memory as everything that is read.
             file = pq.ParquetFile(io.BytesIO(self._content), pre_buffer=False)
             there = set(file.schema_arrow.names)
@@ -199,7 +199,7 @@ class Stored:
                 yield pa.RecordBatch.from_arrays([_find_column(batch, field) for field in schema], schema=schema)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _arrow_errors(self) -> Iterator[None]:
         try:
             yield
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -219,21 +219,21 @@ def _decode_known(batch: Any) -> Iterator[Known]:
     columns = [column.to_pylist() for column in batch.columns]
     statuses = {str(status): status for status in Status}
     words: dict[str | None, str] = {None: ""}
-    for source, found_by, output, settings, status, attempts, related, *told in zip(*columns, strict=True):
-        identity = None if told[0] is None else Identity(**dict(zip(_IDENTITY, told, strict=True)))
+    for source, found_by, output, settings, status, attempts, related, *stated in zip(*columns, strict=True):
+        identity = None if stated[0] is None else Identity(**dict(zip(_IDENTITY, stated, strict=True)))
         found_by, settings = words.setdefault(found_by, found_by), words.setdefault(settings, settings)
         # A status of a later version counts as failed, so it is tried again.
         found = statuses.get(status, Status.FAILED)
         yield Known(source, found_by, identity, output or "", settings, found, attempts or 0, related or "")
 
 
-def _decode_row(told: dict[str, Any]) -> Row:
-    identity = {name: told.pop(name) for name in _IDENTITY}
-    given = {name: value for name, value in told.items() if value is not None and name not in ("status", "problems")}
+def _decode_row(cells: dict[str, Any]) -> Row:
+    identity = {name: cells.pop(name) for name in _IDENTITY}
+    given = {name: value for name, value in cells.items() if value is not None and name not in ("status", "problems")}
     return Row(
         **{**_UNKNOWN, **given},
         identity=None if identity["nbytes"] is None else Identity(**identity),
         # A status of a later version counts as failed, so it is tried again.
-        status=Status(told["status"]) if told["status"] in _STATUSES else Status.FAILED,
-        problems=tuple(Problem(**problem) for problem in told["problems"] or ()),
+        status=Status(cells["status"]) if cells["status"] in _STATUSES else Status.FAILED,
+        problems=tuple(Problem(**problem) for problem in cells["problems"] or ()),
     )

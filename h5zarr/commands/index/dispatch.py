@@ -122,7 +122,7 @@ class Dispatcher:
     def _put_off(self, done: Done) -> bool:
         """Return whether a failed task will be retried later in the same run."""
         tries = self._tries.get(done.task.source, 0)
-        if not done.may_pass or tries >= len(self._backoff_seconds):
+        if not done.is_temporary or tries >= len(self._backoff_seconds):
             return False
         self._tries[done.task.source] = tries + 1
         heapq.heappush(self._later, (time.monotonic() + self._backoff_seconds[tries], next(self._numbers), done.task))

@@ -283,7 +283,7 @@ class IndexReport:
         Parameters
         ----------
         index
-            A label of every metric, so that several jobs on one machine can be told apart.
+            A label of every metric, which distinguishes several jobs on one machine.
         """
         return "".join(f"{line}\n" for line in self._metric_lines(index))
 
@@ -322,8 +322,8 @@ def mark_skipped(metrics: str, index: str) -> str:
 
 
 def _sample(name: str, labels: dict[str, str], value: float) -> str:
-    told = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items())
-    return f"{name}{{{told}}} {value}" if told else f"{name} {value}"
+    pairs = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items())
+    return f"{name}{{{pairs}}} {value}" if pairs else f"{name} {value}"
 
 
 def _escape(text: str) -> str:

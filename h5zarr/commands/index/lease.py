@@ -115,8 +115,8 @@ class Lease:
             time.sleep(min(left, _LOOK_SECONDS))
 
     def _content(self) -> bytes:
-        told = {"holder": self._holder, "beat": self._beat, "process": os.getpid(), **_this_process(os.getpid())}
-        return json.dumps(told).encode()
+        lease = {"holder": self._holder, "beat": self._beat, "process": os.getpid(), **_this_process(os.getpid())}
+        return json.dumps(lease).encode()
 
     def _keep(self) -> None:
         """Renew the lease until this run ends or another run takes over."""
@@ -129,32 +129,32 @@ class Lease:
                 self._place.write(LEASE, self._content())
 
 
-def _told(content: bytes | None) -> dict[str, Any]:
+def _decode_lease(content: bytes | None) -> dict[str, Any]:
     with suppress(ValueError):
-        told = json.loads(content or b"{}")
-        if isinstance(told, dict):
-            return told
+        lease = json.loads(content or b"{}")
+        if isinstance(lease, dict):
+            return lease
     return {}
 
 
 def _holder_of(content: bytes | None) -> str | None:
-    holder = _told(content).get("holder")
+    holder = _decode_lease(content).get("holder")
     return holder if isinstance(holder, str) else None
 
 
 def _describe(content: bytes) -> str:
-    told = _told(content)
-    return f"process {told.get('process', '?')} on {told.get('host', 'an unknown machine')}"
+    lease = _decode_lease(content)
+    return f"process {lease.get('process', '?')} on {lease.get('host', 'an unknown machine')}"
 
 
 def _is_dead(content: bytes) -> bool:
     """Return whether the holder was a process of this machine that no longer exists."""
-    told = _told(content)
-    number = told.get("process")
-    if not isinstance(number, int) or told.get("system") is None:
+    lease = _decode_lease(content)
+    number = lease.get("process")
+    if not isinstance(number, int) or lease.get("system") is None:
         return False
     here = _this_process(os.getpid())
-    return told.get("system") == here.get("system") and told.get("began") != _this_process(number).get("began")
+    return lease.get("system") == here.get("system") and lease.get("began") != _this_process(number).get("began")
 
 
 def _this_process(number: int) -> dict[str, str | None]:

@@ -135,8 +135,8 @@ def _complete(
     if not unknown:
         return tuple(found)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        told = dict(zip(unknown, pool.map(ask, unknown), strict=True))
-    return tuple(one if one.identity else replace(one, identity=told.get(one.url)) for one in found)
+        identities = dict(zip(unknown, pool.map(ask, unknown), strict=True))
+    return tuple(one if one.identity else replace(one, identity=identities.get(one.url)) for one in found)
 
 
 def read_names(lines: Iterable[str]) -> list[str]:

@@ -26,8 +26,8 @@ States = dict[str, Identity | None]  # by URL; None: the file does not exist
 
 def encode_related(states: Iterable[tuple[str, Identity | None]]) -> str:
     """Return the states of related files as JSON, by URL; "" if there are none."""
-    told = {url: None if state is None else _stated(state) for url, state in states}
-    return json.dumps(told, separators=(",", ":")) if told else ""
+    document = {url: None if state is None else _stated(state) for url, state in states}
+    return json.dumps(document, separators=(",", ":")) if document else ""
 
 
 def _stated(state: Identity) -> dict[str, Any]:
@@ -37,8 +37,8 @@ def _stated(state: Identity) -> dict[str, Any]:
 def decode_related(text: str) -> States:
     """Return the states encoded by `encode_related`. Raises ValueError for anything else."""
     try:
-        told = json.loads(text or "{}")
-        return {url: None if state is None else Identity(**state) for url, state in told.items()}
+        document = json.loads(text or "{}")
+        return {url: None if state is None else Identity(**state) for url, state in document.items()}
     except (AttributeError, TypeError) as error:
         raise ValueError("the states of related files have an unknown form") from error
 

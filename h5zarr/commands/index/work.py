@@ -90,11 +90,11 @@ class Rejected(H5ZarrError):
 
 
 class Done(NamedTuple):
-    """The result of a task. `may_pass`: it failed for a reason that may be transient."""
+    """The result of a task. `is_temporary`: it failed, but a retry may soon succeed."""
 
     task: Task
     row: Row
-    may_pass: bool
+    is_temporary: bool
 
 
 class Batch(NamedTuple):
@@ -141,7 +141,7 @@ def index_one(task: Task, settings: IndexSettings, place: Place) -> Done:
     seconds = time.perf_counter() - started
     # Without the file's state, the next run could not tell whether the same file fails again.
     identity = task.identity or ask_identity(task.url, settings.access)
-    return Done(task, failed_row(replace(task, identity=identity), settings, failure, seconds), _may_pass(failure))
+    return Done(task, failed_row(replace(task, identity=identity), settings, failure, seconds), _is_temporary(failure))
 
 
 def reject_unreadable(made: Translation, *, strict: bool = False) -> None:
@@ -175,7 +175,7 @@ def _describe(error: Exception) -> str:
     return f"{type(error).__name__}{where}"
 
 
-def _may_pass(error: H5ZarrError) -> bool:
+def _is_temporary(error: H5ZarrError) -> bool:
     """Return whether a retry may soon succeed."""
     is_final = isinstance(error, SourceGone | SourceRefused | OutputExists | WrongOutput)
     return isinstance(error, SourceError | OutputError) and not is_final

@@ -74,12 +74,12 @@ class Summary:
 
     def to_json(self) -> dict[str, Any]:
         """Return the summary for machines, with all sources that need attention."""
-        told: dict[str, Any] = {"counts": {status.key: self.counts[status] for status in Status}}
-        told |= {"arrays": self.arrays, "chunks": self.chunks, "without_arrays": self.empty_count}
-        told["newest"] = None if self.newest is None else self.newest.isoformat()
+        document: dict[str, Any] = {"counts": {status.key: self.counts[status] for status in Status}}
+        document |= {"arrays": self.arrays, "chunks": self.chunks, "without_arrays": self.empty_count}
+        document["newest"] = None if self.newest is None else self.newest.isoformat()
         for status in _ATTENTION:
-            told[status.key] = [_describe(row) for row in self.others if row.status is status]
-        return told
+            document[status.key] = [_describe(row) for row in self.others if row.status is status]
+        return document
 
 
 def status(

@@ -21,9 +21,9 @@ def codecs_of(node: RawNode) -> list[tuple[str, dict[str, Json]]] | None:
     value = node.metadata.get("codecs")
     if not isinstance(value, list):
         return None
-    told = [named(codec) for codec in value]
-    found = [one for one in told if one is not None]
-    return found if len(found) == len(told) else None
+    codecs = [named(codec) for codec in value]
+    found = [one for one in codecs if one is not None]
+    return found if len(found) == len(codecs) else None
 
 
 def shape_of(node: RawNode) -> Shape | None:

@@ -39,13 +39,13 @@ def _values_of(node: RawNode) -> Values:
     if grid is None:
         return "its metadata do not define how to read its values"
     if is_v3(node):
-        codecs = [{"name": name, "configuration": told} for name, told in codecs_of(node) or ()]
+        codecs = [{"name": name, "configuration": configuration} for name, configuration in codecs_of(node) or ()]
         return decode_line(grid, node.metadata.get("data_type"), codecs, node.inline)
     try:
-        told = decode_array_v2(node.path, node.metadata, attributes_of(node))
+        array = decode_array_v2(node.path, node.metadata, attributes_of(node))
     except (H5ZarrError, *SURPRISES):
         return "its metadata do not define how to read its values"
-    return decode_line(grid, told.data_type, told.codecs, node.inline)
+    return decode_line(grid, array.data_type, array.codecs, node.inline)
 
 
 def _adapted(check: Callable[[NzNodes], Iterator[Verdict]]) -> Check:

@@ -63,8 +63,8 @@ class PartReader:
     def _numbers(self, node: RawNode, count: int) -> Iterator[int]:
         """Yield the numbers of an array's files: the recorded ones, or all possible ones."""
         most = -(-count // self.record_size)
-        told = None if self.files is None else self.files.get(node.path[1:], [])
-        spans = [[0, most]] if told is None else told
+        listed = None if self.files is None else self.files.get(node.path[1:], [])
+        spans = [[0, most]] if listed is None else listed
         total = 0
         for span in spans if isinstance(spans, list) else ():
             if isinstance(span, list) and len(span) == 2 and all(type(number) is int for number in span):

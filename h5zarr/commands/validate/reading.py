@@ -67,10 +67,10 @@ def _load(metadata: Metadata, content: bytes, name: str) -> dict[str, Json]:
 
 def _collect(metadata: Metadata, document: Mapping[str, Json], container: str, name: str) -> RawReferences:
     """Return the nodes described by metadata, without chunks."""
-    told = [*metadata.objects, *metadata.unreadable, *metadata.elsewhere]
-    if not told:
+    keys = [*metadata.objects, *metadata.unreadable, *metadata.elsewhere]
+    if not keys:
         raise MalformedFile(f"{name}: it has no Zarr metadata", remedy=_REMEDY)
-    is_v3 = any(key.rpartition("/")[2] == V3 for key in told)
+    is_v3 = any(key.rpartition("/")[2] == V3 for key in keys)
     nodes, consolidated, only = _nodes_v3(metadata.objects) if is_v3 else _nodes_v2(metadata.objects)
     return RawReferences(
         zarr_format=3 if is_v3 else 2,
@@ -88,21 +88,22 @@ def _collect(metadata: Metadata, document: Mapping[str, Json], container: str, n
 
 def _nodes_v3(objects: Mapping[str, dict[str, Json]]) -> tuple[dict[str, RawNode], Json, tuple[str, ...]]:
     """Return the nodes by path, the consolidated metadata, and the paths of nodes that exist only there."""
-    own = {path_above(key): (key, told) for key, told in objects.items() if key.rpartition("/")[2] == V3}
+    own = {path_above(key): (key, document) for key, document in objects.items() if key.rpartition("/")[2] == V3}
     consolidated = objects.get(V3, {}).get("consolidated_metadata")
     inside = consolidated.get("metadata") if isinstance(consolidated, dict) else None
-    others = {f"/{path}": told for path, told in inside.items()} if isinstance(inside, dict) else {}
-    only = tuple(path for path, told in others.items() if path not in own and isinstance(told, dict))
+    others = {f"/{path}": document for path, document in inside.items()} if isinstance(inside, dict) else {}
+    only = tuple(path for path, document in others.items() if path not in own and isinstance(document, dict))
     found = {**own, **{path: (f"{path[1:]}/{V3}", others[path]) for path in only}}
     nodes = {
         path: RawNode(
             path=path,
             key=key,
-            metadata=told,
-            attributes=told.get("attributes"),
-            is_array=told.get("node_type") == "array" or (told.get("node_type") != "group" and "shape" in told),
+            metadata=document,
+            attributes=document.get("attributes"),
+            is_array=document.get("node_type") == "array"
+            or (document.get("node_type") != "group" and "shape" in document),
         )
-        for path, (key, told) in found.items()
+        for path, (key, document) in found.items()
     }
     return nodes, consolidated, only
 
@@ -111,20 +112,24 @@ def _nodes_v2(objects: Mapping[str, dict[str, Json]]) -> tuple[dict[str, RawNode
     """Return the nodes by path, the consolidated metadata, and the keys that exist only there."""
     consolidated = objects.get(CONSOLIDATED_V2)
     inside = consolidated.get("metadata") if consolidated is not None else None
-    others = {key: told for key, told in inside.items() if isinstance(told, dict)} if isinstance(inside, dict) else {}
+    others = (
+        {key: document for key, document in inside.items() if isinstance(document, dict)}
+        if isinstance(inside, dict)
+        else {}
+    )
     only = tuple(key for key in others if key not in objects and is_metadata(key))
     parts: dict[str, dict[str, dict[str, Json]]] = {}
-    for key, told in {**objects, **{key: others[key] for key in only}}.items():
+    for key, document in {**objects, **{key: others[key] for key in only}}.items():
         if (name := key.rpartition("/")[2]) != CONSOLIDATED_V2:
-            parts.setdefault(path_above(key), {})[name] = told
+            parts.setdefault(path_above(key), {})[name] = document
     nodes = {}
-    for path, told in parts.items():
-        name = ".zarray" if ".zarray" in told else ".zgroup"
+    for path, files in parts.items():
+        name = ".zarray" if ".zarray" in files else ".zgroup"
         nodes[path] = RawNode(
             path=path,
             key=f"{path}/{name}".lstrip("/"),
-            metadata=told.get(name, {}),
-            attributes=told.get(".zattrs"),
+            metadata=files.get(name, {}),
+            attributes=files.get(".zattrs"),
             is_array=name == ".zarray",
         )
     return nodes, consolidated, only

@@ -46,10 +46,10 @@ def _check_coordinates(raw: RawReferences) -> Iterator[Result]:
 def _check_associated(raw: RawReferences) -> Iterator[Result]:
     members = raw.members()
     for node in raw.arrays():
-        told = attributes_of(node).get("coordinates")
-        if not isinstance(told, str):
+        coordinates = attributes_of(node).get("coordinates")
+        if not isinstance(coordinates, str):
             continue
-        missing = [name for name in told.split() if "/" not in name and not _is_near(name, node.group, members)]
+        missing = [name for name in coordinates.split() if "/" not in name and not _is_near(name, node.group, members)]
         if missing:
             what = f'the attribute coordinates names "{missing[0][:60]}", but there is no such array'
             yield Found(node.path, what, "Also translate the coordinates, or change the attribute.")

@@ -18,8 +18,8 @@ _WRITE_AGAIN = "Rewrite the metadata with a program that follows the specificati
 
 
 def _check_format(node: RawNode) -> Iterator[Result]:
-    told = node.metadata.get("zarr_format")
-    if node.metadata and (type(told) is not int or told != 2):
+    version = node.metadata.get("zarr_format")
+    if node.metadata and (type(version) is not int or version != 2):
         yield Found(node.path, "zarr_format is not 2", 'Write "zarr_format": 2.')
 
 
@@ -132,11 +132,11 @@ def _check_parents(raw: RawReferences) -> Iterator[Result]:
 
 
 def _check_consolidated(raw: RawReferences) -> Iterator[Result]:
-    told = raw.consolidated
-    if told is None:
+    consolidated = raw.consolidated
+    if consolidated is None:
         return
-    inside = told.get("metadata") if isinstance(told, dict) else None
-    if not isinstance(inside, dict) or told.get("zarr_consolidated_format") != 1:
+    inside = consolidated.get("metadata") if isinstance(consolidated, dict) else None
+    if not isinstance(inside, dict) or consolidated.get("zarr_consolidated_format") != 1:
         yield Found(".zmetadata", 'it needs "zarr_consolidated_format": 1 and metadata', _WRITE_AGAIN)
         return
     remedy = "Consolidate the metadata again."

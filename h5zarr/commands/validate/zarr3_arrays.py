@@ -91,17 +91,17 @@ def _check_dimension_names(node: RawNode) -> Iterator[Result]:
 def _check_distinct_names(node: RawNode) -> Iterator[Result]:
     names = node.metadata.get("dimension_names")
     if isinstance(names, list):
-        told = [name for name in names if isinstance(name, str) and name]
-        for name in sorted({name for name in told if told.count(name) > 1}):
+        given = [name for name in names if isinstance(name, str) and name]
+        for name in sorted({name for name in given if given.count(name) > 1}):
             yield Found(node.path, f'two dimensions have the name "{name}"', "Give one of them another name.")
 
 
 def _check_registered(raw: RawReferences) -> Iterator[Result]:
     where: dict[tuple[str, str], list[str]] = {}
     for node in raw.arrays():
-        told = named(node.metadata.get("data_type"))
-        if told is not None and told[0] in UNREGISTERED:
-            where.setdefault((f"data type {told[0]}", UNREGISTERED[told[0]]), []).append(node.path)
+        data_type = named(node.metadata.get("data_type"))
+        if data_type is not None and data_type[0] in UNREGISTERED:
+            where.setdefault((f"data type {data_type[0]}", UNREGISTERED[data_type[0]]), []).append(node.path)
         for name, _ in codecs_of(node) or ():
             if is_own(name):
                 why = "only h5zarr has it, and it is not registered"

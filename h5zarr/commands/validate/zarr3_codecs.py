@@ -68,11 +68,11 @@ def _check_endian(node: RawNode) -> Iterator[Result]:
     for name, configuration in codecs:
         if name != "bytes":
             continue
-        told = configuration.get("endian")
-        if told is None and kind.is_ordered:
+        endian = configuration.get("endian")
+        if endian is None and kind.is_ordered:
             what = f"the codec bytes does not state the byte order of {kind.name}"
             yield Found(node.path, what, 'Write "endian": "little" or "big" in its configuration.')
-        elif told is not None and told not in ("little", "big"):
+        elif endian is not None and endian not in ("little", "big"):
             yield Found(node.path, "the byte order is neither little nor big", "Write one of the two.")
 
 
@@ -82,17 +82,17 @@ def _check_settings(node: RawNode) -> Iterator[Result]:
             yield Found(node.path, f"codec {name}: {wrong}", _WRITE_AGAIN)
 
 
-def _wrong_settings(name: str, told: dict[str, Json], node: RawNode) -> str:
+def _wrong_settings(name: str, configuration: dict[str, Json], node: RawNode) -> str:
     """Return what is wrong with the configuration of a core codec; "" if nothing, or if it is another codec."""
     match name:
         case "gzip":
-            return _outside(told, "level", 0, 9)
+            return _outside(configuration, "level", 0, 9)
         case "zstd":
-            return _outside(told, "level", -131072, 22)
+            return _outside(configuration, "level", -131072, 22)
         case "blosc":
-            return _wrong_blosc(told)
+            return _wrong_blosc(configuration)
         case "transpose":
-            order, shape = told.get("order"), shape_of(node)
+            order, shape = configuration.get("order"), shape_of(node)
             rank = len(shape) if shape is not None else len(order) if isinstance(order, list) else 0
             numbers = [one for one in order if is_integer(one)] if isinstance(order, list) else []
             is_right = isinstance(order, list) and len(order) == rank and sorted(numbers) == list(range(rank))
@@ -100,18 +100,18 @@ def _wrong_settings(name: str, told: dict[str, Json], node: RawNode) -> str:
     return ""
 
 
-def _wrong_blosc(told: dict[str, Json]) -> str:
-    if told.get("cname") not in COMPRESSORS:
+def _wrong_blosc(configuration: dict[str, Json]) -> str:
+    if configuration.get("cname") not in COMPRESSORS:
         return "cname is not a Blosc compressor"
-    if told.get("shuffle") not in SHUFFLES:
+    if configuration.get("shuffle") not in SHUFFLES:
         return "shuffle is not one of noshuffle, shuffle and bitshuffle"
-    if told["shuffle"] != "noshuffle" and (wrong := _outside(told, "typesize", 1, 255)):
+    if configuration["shuffle"] != "noshuffle" and (wrong := _outside(configuration, "typesize", 1, 255)):
         return wrong
-    return _outside(told, "clevel", 0, 9) or _outside(told, "blocksize", 0, 2**31 - 1)
+    return _outside(configuration, "clevel", 0, 9) or _outside(configuration, "blocksize", 0, 2**31 - 1)
 
 
-def _outside(told: dict[str, Json], name: str, least: int, most: int) -> str:
-    value = told.get(name)
+def _outside(configuration: dict[str, Json], name: str, least: int, most: int) -> str:
+    value = configuration.get(name)
     return "" if is_integer(value) and least <= value <= most else f"{name} is not an integer from {least} to {most}"
 
 

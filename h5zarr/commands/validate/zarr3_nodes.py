@@ -17,8 +17,8 @@ _WRITE_AGAIN = "Rewrite the metadata with a program that follows the specificati
 
 
 def _check_format(node: RawNode) -> Iterator[Result]:
-    told = node.metadata.get("zarr_format")
-    if type(told) is not int or told != 3:
+    version = node.metadata.get("zarr_format")
+    if type(version) is not int or version != 3:
         yield Found(node.path, "zarr_format is not 3", 'Write "zarr_format": 3.')
 
 
@@ -82,12 +82,12 @@ def _check_parents(raw: RawReferences) -> Iterator[Result]:
 
 
 def _check_consolidated_form(raw: RawReferences) -> Iterator[Result]:
-    told = raw.consolidated
-    if told is None:
+    consolidated = raw.consolidated
+    if consolidated is None:
         return
-    if not isinstance(told, dict) or not isinstance(told.get("metadata"), dict):
+    if not isinstance(consolidated, dict) or not isinstance(consolidated.get("metadata"), dict):
         yield Found("/", "consolidated_metadata is not an object with metadata", _WRITE_AGAIN)
-    elif told.get("kind") != "inline" or told.get("must_understand") is not False:
+    elif consolidated.get("kind") != "inline" or consolidated.get("must_understand") is not False:
         yield Found("/", 'consolidated_metadata must have "kind": "inline" and "must_understand": false', _WRITE_AGAIN)
 
 
@@ -108,12 +108,12 @@ def check_consolidated_equal(raw: RawReferences) -> Iterator[Result]:
             yield Found(path, "the consolidated metadata differ from its own", remedy)
 
 
-def _same(told: object, node: RawNode) -> bool:
+def _same(copy: object, node: RawNode) -> bool:
     """Return whether two metadata are the same. repr treats NaN as equal, and distinguishes 1, 1.0 and true."""
     own = {name: value for name, value in node.metadata.items() if name != "consolidated_metadata"}
-    if isinstance(told, dict):
-        told = {name: value for name, value in told.items() if name != "consolidated_metadata"}
-    return told == own or repr(told) == repr(own)
+    if isinstance(copy, dict):
+        copy = {name: value for name, value in copy.items() if name != "consolidated_metadata"}
+    return copy == own or repr(copy) == repr(own)
 
 
 RULES = (

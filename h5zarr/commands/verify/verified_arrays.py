@@ -63,10 +63,10 @@ class Verified:
         return not self.differences and not self.error
 
     def to_json(self) -> dict[str, Json]:
-        told: dict[str, Json] = {"path": self.path, "chunks_compared": self.compared, "chunks": self.total}
+        document: dict[str, Json] = {"path": self.path, "chunks_compared": self.compared, "chunks": self.total}
         if self.differences:
-            told["differences"] = self.differences
-        return told | {name: text for name in ("skipped", "error") if (text := getattr(self, name))}
+            document["differences"] = self.differences
+        return document | {name: text for name in ("skipped", "error") if (text := getattr(self, name))}
 
 
 class Outcome(NamedTuple):

@@ -96,15 +96,15 @@ def sources_of(provenance: Provenance, hierarchy: Hierarchy) -> tuple[str, ...]:
     return tuple(Location.parse(url).without_secrets() for url in urls)
 
 
-def read_sources(told: Json) -> tuple[str, ...]:
+def read_sources(own_metadata: Json) -> tuple[str, ...]:
     """Return the files that a snapshot records, in the same form."""
-    recorded = told.get("sources") or [{"url": url} for url in told.get("urls") or ()]
+    recorded = own_metadata.get("sources") or [{"url": url} for url in own_metadata.get("urls") or ()]
     return tuple(str(source["url"]) for source in recorded if isinstance(source, dict) and "url" in source)
 
 
-def restore_nodes(nodes: Mapping[str, Json], told: Json) -> dict[str, Json]:
-    """Return metadata by path, with the order and the numbers that `told` records, if any."""
-    extras = told if isinstance(told, dict) else {}
+def restore_nodes(nodes: Mapping[str, Json], own_metadata: Json) -> dict[str, Json]:
+    """Return metadata by path, with the order and the numbers that `own_metadata` records, if any."""
+    extras = own_metadata if isinstance(own_metadata, dict) else {}
     words = extras.get("words")
     found = {path: nodes[path] for path in restore_order(nodes, extras.get("order"))}
     for path, names in words.items() if isinstance(words, dict) else ():

@@ -25,7 +25,7 @@ from h5zarr.containers.icechunk.locations import find_location, restore_url
 from h5zarr.containers.icechunk.manifest_file import INLINE, NATIVE, VIRTUAL, ListedChunks
 from h5zarr.containers.icechunk.storage import Place, find_place, open_to_read, options_of_containers, quiet
 from h5zarr.containers.provenance import Provenance
-from h5zarr.containers.references import Document, References, assemble, told_of
+from h5zarr.containers.references import Document, References, assemble, naming_errors
 from h5zarr.encode.inlining import Inlining
 from h5zarr.errors import H5ZarrError, MalformedFile, OutputError, Problem, SourceError, SourceGone
 from h5zarr.io.source import Identity
@@ -62,7 +62,7 @@ def read_icechunk(url: str, storage_options: Mapping[str, Any] | None = None, at
     SourceError if there is no such repository or snapshot.
     """
     options = dict(storage_options or {})
-    with _told(url):
+    with _icechunk_errors(url):
         place = find_place(url)
         if place.directory is not None and not os.path.isdir(place.directory):  # Icechunk would create it
             raise SourceGone(f"{place.shown}: no such directory")
@@ -80,7 +80,7 @@ def find_state(output: Output) -> State:
     if place.directory is not None and not os.path.isdir(place.directory):
         return _NO_REPOSITORY if os.path.lexists(place.directory) else ABSENT
     try:
-        with _told(url), quiet(place):
+        with _icechunk_errors(url), quiet(place):
             import icechunk
 
             storage = open_to_read(place, output.storage_options or {})
@@ -101,10 +101,10 @@ def state_of(repository: Any, session: Any) -> State:
     identity = Identity(nbytes=0, version=session.snapshot_id)
     if not sync(_has_content(session.store)):
         return State(Content.NOTHING, identity)
-    told = (repository.lookup_snapshot(session.snapshot_id).metadata or {}).get("h5zarr")
-    if not isinstance(told, dict):
+    own_metadata = (repository.lookup_snapshot(session.snapshot_id).metadata or {}).get("h5zarr")
+    if not isinstance(own_metadata, dict):
         return State(Content.OTHER, identity, what="a branch that h5zarr did not write", sources=())
-    return State(Content.OWN, identity, sources=read_sources(told))
+    return State(Content.OWN, identity, sources=read_sources(own_metadata))
 
 
 async def _has_content(store: Any) -> bool:
@@ -121,13 +121,13 @@ def _read(place: Place, options: Mapping[str, Any], at: str) -> Snapshot:
 
     repository = icechunk.Repository.open(open_to_read(place, options))
     session = _open_session(repository, at, place)
-    told = (repository.lookup_snapshot(session.snapshot_id).metadata or {}).get("h5zarr")
-    with told_of(place.shown):
-        provenance = None if told is None else Provenance.from_json(told)
+    own_metadata = (repository.lookup_snapshot(session.snapshot_id).metadata or {}).get("h5zarr")
+    with naming_errors(place.shown):
+        provenance = None if own_metadata is None else Provenance.from_json(own_metadata)
         nodes: dict[str, Json] = sync(_read_nodes(session.store))
         arrays = [path for path, metadata in nodes.items() if metadata.get("node_type") == "array"]
         listed = list_chunks(repository, session, arrays, place, options)
-        reading = _Reading(restore_nodes(nodes, told), listed, provenance)
+        reading = _Reading(restore_nodes(nodes, own_metadata), listed, provenance)
         sync(reading.hold(session.store))
         return Snapshot(references=reading.finish(), source_options=options_of_containers(repository.config))
 
@@ -157,9 +157,9 @@ async def _read_nodes(store: Any) -> dict[str, Json]:
             above = path.rstrip("/")
             inside += [f"{above}/{name}" async for name in store.list_dir(above[1:]) if name != "zarr.json"]
         texts = await _get_all(store, [f"{path[1:]}/zarr.json" for path in inside])
-        told = {path: json.loads(text) for path, text in zip(inside, texts, strict=True) if text is not None}
-        found |= told
-        level = [path for path, metadata in told.items() if metadata.get("node_type") == "group"]
+        documents = {path: json.loads(text) for path, text in zip(inside, texts, strict=True) if text is not None}
+        found |= documents
+        level = [path for path, metadata in documents.items() if metadata.get("node_type") == "group"]
     return found
 
 
@@ -217,8 +217,8 @@ class _Reading:
         """Return the references."""
         entries: dict[str, Json] = {}
         for path, metadata in self._nodes.items():
-            told = {**metadata, "chunk_key_encoding": _KEYS} if path in self._listed else metadata
-            entries[f"{path}/zarr.json".lstrip("/")] = told
+            zarr_json = {**metadata, "chunk_key_encoding": _KEYS} if path in self._listed else metadata
+            entries[f"{path}/zarr.json".lstrip("/")] = zarr_json
         runs = tuple(self._run(path) for path in self._listed if path in self._nodes)
         document = Document(
             entries={**entries, **self._held},
@@ -228,8 +228,8 @@ class _Reading:
         references = assemble(document)
         found = references.hierarchy
         unchecked = (_UNCHECKED,) if self._provenance is None and found.urls else ()
-        told = replace(found, problems=(*found.problems, *self._problems), warnings=(*found.warnings, *unchecked))
-        return replace(references, hierarchy=told)
+        complete = replace(found, problems=(*found.problems, *self._problems), warnings=(*found.warnings, *unchecked))
+        return replace(references, hierarchy=complete)
 
     def _run(self, path: str) -> Run:
         """Return the locations of the referenced chunks of an array."""
@@ -257,7 +257,7 @@ def _too_large(path: str, nbytes: int) -> Problem:
 
 
 @contextmanager
-def _told(url: str) -> Iterator[None]:
+def _icechunk_errors(url: str) -> Iterator[None]:
     """Turn Icechunk's exceptions into a SourceError, which does not chain them."""
     failure: SourceError | None = None
     try:

@@ -43,10 +43,10 @@ def write_icechunk(fitted: Fitted, provenance: Provenance, output: Output) -> st
     words = find_odd(fitted.hierarchy)
     located = locate_sources(fitted.hierarchy, provenance, place.shown)
     sources = sources_of(provenance, fitted.hierarchy)
-    told = {**provenance.to_json(), **encode_extras(fitted.hierarchy.nodes, words)}
+    own_metadata = {**provenance.to_json(), **encode_extras(fitted.hierarchy.nodes, words)}
     if not provenance.sources:
-        told["urls"] = list(sources)
-    writer = _Writer(fitted, words, told, place, located, output.source_options or {})
+        own_metadata["urls"] = list(sources)
+    writer = _Writer(fitted, words, own_metadata, place, located, output.source_options or {})
     check = partial(check_target, output, sources=sources, is_all=True)
     with quiet(place), _opened(place, output.storage_options or {}) as repository:
         return writer.write(repository, commit.branch, commit.message or _message(provenance), check)
@@ -66,7 +66,7 @@ class _Writer:
         self,
         fitted: Fitted,
         words: Mapping[str, Sequence[str]],
-        told: Json,
+        own_metadata: Json,
         place: Place,
         located: Mapping[int, Located],
         source_options: Mapping[str, Any],
@@ -74,7 +74,7 @@ class _Writer:
         self._hierarchy = fitted.hierarchy
         self._nodes = fitted.nodes
         self._words = words
-        self._told = told
+        self._own_metadata = own_metadata
         self._place = place
         self._located = located
         self._source_options = source_options
@@ -86,23 +86,23 @@ class _Writer:
         """
         repository, is_changed = self._with_containers(repository)
         with _branch(repository, branch, self._place):
-            with _told(self._place):
+            with _icechunk_errors(self._place):
                 session = self._with_layout(repository).writable_session(branch)
                 check(state_of(repository, session))
                 session.store.sync_clear()
             self._fill(session.store)
-            with _told(self._place):
+            with _icechunk_errors(self._place):
                 # Before the commit: without its containers, a snapshot cannot be read.
                 if is_changed:
                     repository.save_config()
-                snapshot: str = session.commit(message, metadata={"h5zarr": self._told})
+                snapshot: str = session.commit(message, metadata={"h5zarr": self._own_metadata})
         return snapshot
 
     def _with_containers(self, repository: Any) -> tuple[Any, bool]:
         """Return the repository, allowed to refer to all sources, and whether its configuration had to be changed."""
         import icechunk
 
-        with _told(self._place):
+        with _icechunk_errors(self._place):
             config = repository.config
             known = tuple(config.virtual_chunk_containers or {})
             lacking = prefixes_of(tuple(self._located.values()), known)
@@ -120,11 +120,11 @@ class _Writer:
         """Write metadata, inline chunks and references to a store."""
         from zarr.core.sync import sync
 
-        with _told(self._place):
+        with _icechunk_errors(self._place):
             sync(_set_all(store, self._entries()))
         for path, node in self._hierarchy.nodes.items():
             if isinstance(node, ArrayNode):
-                with _told(self._place):
+                with _icechunk_errors(self._place):
                     set_references(store, path, node.manifest, self._located, self._place.shown)
 
     def _entries(self) -> Iterator[tuple[str, bytes]]:
@@ -154,11 +154,11 @@ def _opened(place: Place, storage_options: Mapping[str, Any]) -> Iterator[Any]:
     icechunk = load_icechunk(place.shown)
     if place.directory is not None and not _is_taken(place.directory, place.shown):
         with _made_beside(place.directory, place.shown) as beside:
-            with _told(place):
+            with _icechunk_errors(place):
                 repository = icechunk.Repository.create(open_storage(place, storage_options, beside))
             yield repository
         return
-    with _told(place):
+    with _icechunk_errors(place):
         storage = open_storage(place, storage_options)
         is_local = place.directory is not None
         repository = (icechunk.Repository.open if is_local else icechunk.Repository.open_or_create)(storage)
@@ -202,7 +202,7 @@ def _made_beside(directory: str, shown: str) -> Iterator[str]:
 @contextmanager
 def _branch(repository: Any, branch: str, place: Place) -> Iterator[None]:
     """Ensure that a branch exists. A new branch starts empty, and is removed after an exception."""
-    with _told(place):
+    with _icechunk_errors(place):
         is_new = branch not in repository.list_branches()
         if is_new:
             *_, root = repository.ancestry(branch=MAIN)
@@ -217,7 +217,7 @@ def _branch(repository: Any, branch: str, place: Place) -> Iterator[None]:
 
 
 @contextmanager
-def _told(place: Place) -> Iterator[None]:
+def _icechunk_errors(place: Place) -> Iterator[None]:
     """Turn Icechunk's exceptions into an OutputError, which does not chain them."""
     failure: OutputError | None = None
     try:

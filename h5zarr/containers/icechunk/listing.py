@@ -62,8 +62,8 @@ def _read_manifests(
     repository: Any, session: Any, arrays: Sequence[str], place: Place, options: Mapping[str, Any]
 ) -> dict[str, ListedChunks]:
     """Return the chunks from the manifests, for Icechunk 1."""
-    told = repository.inspect_snapshot(session.snapshot_id)
-    nodes = {node["path"]: node for node in (told if isinstance(told, dict) else json.loads(told))["nodes"]}
+    snapshot = repository.inspect_snapshot(session.snapshot_id)
+    nodes = {node["path"]: node for node in (snapshot if isinstance(snapshot, dict) else json.loads(snapshot))["nodes"]}
     needed = {
         path: [reference["id"] for reference in nodes[path].get("manifest_refs") or ()]
         for path in arrays

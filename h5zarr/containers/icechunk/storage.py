@@ -177,8 +177,8 @@ def options_of_containers(config: Any) -> dict[str, Any]:
     """Return how to access referenced files on S3, as fsspec options, if all containers agree."""
     found = []
     for prefix, container in (config.virtual_chunk_containers or {}).items():
-        told = getattr(container.store, "_0", None)
+        settings = getattr(container.store, "_0", None)
         if prefix.startswith("s3://"):
-            known = {name: getattr(told, name, None) for name in ("endpoint_url", "region", "anonymous")}
+            known = {name: getattr(settings, name, None) for name in ("endpoint_url", "region", "anonymous")}
             found.append(fsspec_options({name: value for name, value in known.items() if value}))
     return found[0] if found and all(one == found[0] for one in found) else {}

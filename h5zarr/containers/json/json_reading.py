@@ -14,7 +14,7 @@ from h5zarr.containers.compression import GZIP, ZSTD, decompress, peek
 from h5zarr.containers.json.json_writing import OWN_BEGINNING
 from h5zarr.containers.json.own_lines import decode_own_lines
 from h5zarr.containers.provenance import Provenance
-from h5zarr.containers.references import Document, References, assemble, told_of
+from h5zarr.containers.references import Document, References, assemble, naming_errors
 from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Unsupported
 from h5zarr.limits import USUAL, Limits
 from h5zarr.signatures import HEAD_NBYTES, is_zarr_metadata, wrong_format
@@ -134,7 +134,7 @@ def decode_references(content: bytes, name: str, limits: Limits = USUAL) -> Refe
     hierarchy; raises an H5ZarrError if nothing can be trusted.
     """
     content = decompress_json(content, name, limits)
-    with told_of(name):
+    with naming_errors(name):
         try:
             if (document := decode_own_document(content)) is not None:
                 return assemble(document)

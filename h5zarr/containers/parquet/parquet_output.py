@@ -145,10 +145,10 @@ def _state_of(names: Iterable[str], metadata: bytes | None, identity: Identity |
 def _is_container(metadata: bytes) -> bool:
     """Return whether this is the `.zmetadata` of references in Parquet, and not that of a Zarr store."""
     try:
-        told = json.loads(metadata)
+        document = json.loads(metadata)
     except ValueError:
         return False
-    return isinstance(told, dict) and "metadata" in told and "record_size" in told
+    return isinstance(document, dict) and "metadata" in document and "record_size" in document
 
 
 def _settle(directory: str) -> None:

@@ -24,7 +24,7 @@ from h5zarr.containers.late_manifest import LateManifest
 from h5zarr.containers.parquet.parquet_writing import METADATA, OURS, token_of
 from h5zarr.containers.parquet.part_files import decode_part
 from h5zarr.containers.provenance import Provenance
-from h5zarr.containers.references import Document, References, assemble, told_of
+from h5zarr.containers.references import Document, References, assemble, naming_errors
 from h5zarr.errors import MalformedFile, SourceChanged, SourceGone, Unsupported
 from h5zarr.io.location import Location
 from h5zarr.io.protocols import protocol_of
@@ -97,7 +97,7 @@ _ZARR_ALREADY = "The data is Zarr already: open it with xarray.open_zarr or zarr
 
 def decode_index(content: bytes, name: str) -> ParquetIndex:
     """Return the decoded content of `.zmetadata`. `name` is for errors."""
-    with told_of(name):
+    with naming_errors(name):
         match json.loads(content):
             case {"metadata": dict(entries), "record_size": int(size), **others} if size > 0:
                 own, files = _decode_own(others.get(OURS), content)
@@ -112,7 +112,7 @@ def decode_index(content: bytes, name: str) -> ParquetIndex:
 
 def decode_parquet(index: ParquetIndex, load: Load, name: str) -> References:
     """Return the references. h5zarr's own files are read with `load` when a manifest is used, others at once."""
-    with told_of(name):
+    with naming_errors(name):
         if index.own is None:
             return _decode_others(index, load(tuple(part.name for part in index.parts)))
         found = assemble(Document(entries=dict(index.entries), provenance=index.own.provenance))
@@ -126,11 +126,11 @@ def decode_parquet(index: ParquetIndex, load: Load, name: str) -> References:
         return References(hierarchy=hierarchy, provenance=found.provenance)
 
 
-def _decode_own(told: Json, content: bytes) -> tuple[OwnIndex | None, Mapping[str, Json] | None]:
+def _decode_own(own: Json, content: bytes) -> tuple[OwnIndex | None, Mapping[str, Json] | None]:
     """Return h5zarr's additions, and the existing files by array; nothing if another tool wrote it."""
-    match told:
+    match own:
         case {"urls": list(urls), "files": dict(files)} if all(isinstance(url, str) for url in urls):
-            return OwnIndex(Provenance.from_json(told), tuple(urls), token_of(content)), files
+            return OwnIndex(Provenance.from_json(own), tuple(urls), token_of(content)), files
     return None, None
 
 
@@ -145,8 +145,8 @@ def _array_parts(
     if not key.endswith("/.zarray"):
         return None
     path = key.removesuffix("/.zarray")
-    told = entries[key] if isinstance(entries[key], dict) else json.loads(entries[key])
-    grid = RegularGrid(tuple(map(int, told["shape"])), tuple(map(int, told["chunks"])))
+    metadata = entries[key] if isinstance(entries[key], dict) else json.loads(entries[key])
+    grid = RegularGrid(tuple(map(int, metadata["shape"])), tuple(map(int, metadata["chunks"])))
     count = grid.chunk_count
     spans = [[0, -(-count // size)]] if files is None else files.get(path, [])
     if sum(end - begin for begin, end in spans) > _MOST_PARTS:
@@ -158,13 +158,13 @@ def _array_parts(
     )
     if any(part.first < 0 or part.count <= 0 for part in parts):
         raise MalformedFile(f"{path}: there are files of chunks outside the grid")
-    return ArrayParts(path=path, grid=grid.grid_shape, separator=told.get("dimension_separator", "."), parts=parts)
+    return ArrayParts(path=path, grid=grid.grid_shape, separator=metadata.get("dimension_separator", "."), parts=parts)
 
 
 def _load_manifest(array: ArrayParts, own: OwnIndex, load: Load, name: str) -> Manifest:
     """Return the locations of an array's chunks, from the files of the container that `own` describes."""
     contents = load(tuple(part.name for part in array.parts))
-    with told_of(name):
+    with naming_errors(name):
         if any(part.name not in contents for part in array.parts):
             raise SourceChanged(f"/{array.path}: files with its references are missing", remedy=_REPLACED)
         run, inline = _decode_array(array, contents, own.token)

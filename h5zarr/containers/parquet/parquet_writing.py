@@ -73,8 +73,8 @@ def _write(
 ) -> None:
     """Write the files, and `.zmetadata` last: without it, they are useless."""
     _check(arrays, out.shown)
-    told = {**provenance.to_json(), "urls": urls, "files": {name: found.spans() for name, found in arrays.items()}}
-    content = dump({OURS: told, "record_size": record_size, **head}).encode()
+    own = {**provenance.to_json(), "urls": urls, "files": {name: found.spans() for name, found in arrays.items()}}
+    content = dump({OURS: own, "record_size": record_size, **head}).encode()
     token = token_of(content)
     for name, found in arrays.items():
         for number in found.numbers:

@@ -193,7 +193,7 @@ def facts(unlimited: tuple[str, ...] = (), units: str = "none", **lengths: int) 
 
     def array(names: tuple[str, ...]) -> ArrayFacts:
         shape = tuple(lengths[name] for name in names)
-        told = dict.fromkeys(("scale_factor", "add_offset", "calendar", "_FillValue"), "none")
+        meaning = dict.fromkeys(("scale_factor", "add_offset", "calendar", "_FillValue"), "none")
         return ArrayFacts(
             data_type="int8",
             shape=shape,
@@ -201,7 +201,7 @@ def facts(unlimited: tuple[str, ...] = (), units: str = "none", **lengths: int) 
             chunk_shape=(1,) * len(shape),
             codecs="bytes",
             fill_value="0",
-            told={**told, "units": units if names == ("t",) else "none"},
+            meaning={**meaning, "units": units if names == ("t",) else "none"},
             is_referenced=True,
         )
 

@@ -33,8 +33,8 @@ def tasks(count: int) -> list[Task]:
     return [Task(f"/data/{number}.nc", f"/data/{number}.nc", None, f"{number}.nc.json") for number in range(count)]
 
 
-def done(task: Task, *, may_pass: bool = False) -> Done:
-    status = Status.FAILED if may_pass else Status.INDEXED
+def done(task: Task, *, is_temporary: bool = False) -> Done:
+    status = Status.FAILED if is_temporary else Status.INDEXED
     row = Row(
         source=task.source,
         found_by="",
@@ -44,7 +44,7 @@ def done(task: Task, *, may_pass: bool = False) -> Done:
         status=status,
         time=datetime.now(UTC),
     )
-    return Done(task, row, may_pass)
+    return Done(task, row, is_temporary)
 
 
 class Pool:
@@ -134,7 +134,9 @@ def test_temporary_failures_are_retried_later_and_reported_once() -> None:
     def act(batch: Sequence[Task]) -> Batch:
         for task in batch:
             tries[task.source] = tries.get(task.source, 0) + 1
-        return Batch([done(task, may_pass=tries[task.source] < 3 or task.source == "/data/5.nc") for task in batch], [])
+        return Batch(
+            [done(task, is_temporary=tries[task.source] < 3 or task.source == "/data/5.nc") for task in batch], []
+        )
 
     found = run(Pool(act), 10, backoff_seconds=(0.05, 0.1))
     assert len(found) == 10

@@ -14,7 +14,7 @@ from h5zarr.containers.chunk_runs import Run
 from h5zarr.containers.container import Content, Fitted, Output, State, Traits
 from h5zarr.containers.output import open_output
 from h5zarr.containers.provenance import Provenance
-from h5zarr.containers.references import Document, References, assemble, told_of
+from h5zarr.containers.references import Document, References, assemble, naming_errors
 from h5zarr.containers.target import check_target, file_state
 from h5zarr.io.location import Location
 from h5zarr.io.ranges import open_ranges
@@ -59,9 +59,9 @@ class NpzContainer:
                 for index, content in found.inline.items():
                     key = "/".join([path[1:], "c", *map(str, index)])
                     entries[key] = "base64:" + b64encode(content).decode()
-        told = {"h5zarr": provenance.to_json(), "urls": fitted.hierarchy.urls, "entries": entries}
+        document = {"h5zarr": provenance.to_json(), "urls": fitted.hierarchy.urls, "entries": entries}
         content = io.BytesIO()
-        np.savez(content, metadata=np.frombuffer(json.dumps(told).encode(), np.uint8), **columns)
+        np.savez(content, metadata=np.frombuffer(json.dumps(document).encode(), np.uint8), **columns)
 
         def confirm() -> None:
             check_target(output, self.state(output))
@@ -75,8 +75,8 @@ class NpzContainer:
         return self.decode(reader.read_whole(), str(Location.parse(location)), sources.access.limits), sources
 
     def decode(self, content: bytes, name: str, limits: Limits) -> References:
-        with told_of(name), np.load(io.BytesIO(content)) as columns:
-            told = json.loads(columns["metadata"].tobytes())
+        with naming_errors(name), np.load(io.BytesIO(content)) as columns:
+            document = json.loads(columns["metadata"].tobytes())
             runs = [
                 Run(
                     layout=KeyLayout(path, "c", "/", columns[f"index{path}"].shape[1]),
@@ -84,13 +84,13 @@ class NpzContainer:
                     address=columns[f"address{path}"],
                     nbytes=columns[f"nbytes{path}"],
                     source=columns[f"source{path}"],
-                    urls=tuple(told["urls"]),
+                    urls=tuple(document["urls"]),
                 )
                 for path in (column.removeprefix("index") for column in columns.files if column.startswith("index"))
             ]
             some = tuple(run for run in runs if len(run.address))
-            provenance = Provenance.from_json(told["h5zarr"])
-            return assemble(Document(entries=told["entries"], runs=some, provenance=provenance))
+            provenance = Provenance.from_json(document["h5zarr"])
+            return assemble(Document(entries=document["entries"], runs=some, provenance=provenance))
 
     def state(self, output: Output, *, briefly: bool = False) -> State:
         def recognise(head: bytes, read_all: Callable[[], bytes]) -> Content:
