@@ -217,7 +217,8 @@ class _Scan:
         for error in errors[:_MOST_COMPLAINTS]:
             self.complain(header.address, "", error)
         if len(errors) > _MOST_COMPLAINTS:
-            self.complain(header.address, "", MalformedFile(f"{len(errors) - _MOST_COMPLAINTS} more links are broken"))
+            what = f"{len(errors)} links in this group are broken; only the first {_MOST_COMPLAINTS} are listed"
+            self.complain(header.address, "", MalformedFile(what))
         return links
 
     def _read_attributes(self, header: ObjectHeader) -> Step[dict[str, Attribute]]:

@@ -76,13 +76,13 @@ def decode_selection(cursor: Cursor) -> Selection:
 
 def _rank(cursor: Cursor) -> int:
     if not 0 < (rank := cursor.u32()) <= _MAX_RANK:
-        raise MalformedFile(f"selection has rank {rank}")
+        raise MalformedFile(f"selection has rank {rank}, expected 1 to {_MAX_RANK}")
     return rank
 
 
 def _width(cursor: Cursor) -> int:
     if (width := cursor.u8()) not in _UNLIMITED_COUNTS:
-        raise MalformedFile(f"selection has numbers of {width} bytes")
+        raise MalformedFile(f"selection has numbers of {width} bytes, expected 2, 4 or 8")
     return width
 
 

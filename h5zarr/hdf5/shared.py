@@ -88,7 +88,9 @@ def read_shared_messages(extension: tuple[Message, ...], sizes: Sizes) -> Step[S
     cursor = Cursor(message.content, "shared message table message", sizes)
     version, address, count = cursor.u8(), cursor.address(), cursor.u8()
     if version != 0 or address is None or count > _MAX_INDEXES:
-        raise MalformedFile("shared message table message is invalid", at=message.address)
+        shown = "no address" if address is None else f"the address {address:#x}"
+        what = f"shared message table message has version {version}, {shown} and {count} indexes"
+        raise MalformedFile(what, at=message.address)
     nbytes = 4 + count * (14 + 2 * sizes.offset_nbytes) + 4
     (table,) = yield [sizes.span(address, nbytes, "shared message table")]
     check_signature(table, b"SMTB", "shared message table", address)

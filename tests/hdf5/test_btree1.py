@@ -85,7 +85,7 @@ def test_an_empty_leaf_has_no_entries() -> None:
         ({1: 0x900}, "begins with"),
         ({1: 0xA00}, "begins with"),
         ({1: 0xB00}, "begins with"),
-        ({}, "without children"),
+        ({}, "B-tree has an internal level without children"),
     ],
 )
 def test_a_broken_inner_node_is_malformed(children: dict[int, int], complaint: str) -> None:

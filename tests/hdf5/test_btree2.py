@@ -120,7 +120,10 @@ TREE = {
         ({0x100: header(root=0x200, count=1, total=3, depth=1)}, "records"),
         ({0x100: header(root=0x200, count=7, total=7, depth=1)}, "more records than it can hold"),
         ({0x100: header(root=0x200, count=1, total=4, depth=33)}, "depth 33"),
-        ({0x100: header(root=0x200, count=1, total=1 << 40, depth=1)}, "impossible size: 1099511627776 records"),
+        (
+            {0x100: header(root=0x200, count=1, total=1 << 40, depth=1)},
+            "B-tree has an impossible size: 1099511627776 records, depth 1",
+        ),
         ({0x100: header(root=0x200, count=1, total=4, depth=1, record_nbytes=60)}, "records of 60 bytes"),
         ({0x100: header(root=0x200, count=1, total=4, depth=1, record_nbytes=0)}, "records of 0 bytes"),
         ({0x100: header(root=0x200, count=1, total=4, depth=1, record_nbytes=50)}, "too small for a record"),

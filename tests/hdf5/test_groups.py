@@ -15,7 +15,17 @@ from h5zarr.hdf5.model import ExternalLink, Group, HardLink, Link, SoftLink
 from h5zarr.hdf5.shared import SharedMessages
 from h5zarr.hdf5.sizes import Sizes
 from h5zarr.io.steps import run
-from tests.fake_file import UNDEFINED, FakeFile, btree1_node, btree2_header, local_heap, uint
+from tests.fake_file import (
+    UNDEFINED,
+    FakeFile,
+    btree1_node,
+    btree2_header,
+    header_v2,
+    local_heap,
+    message_v2,
+    superblock_v2,
+    uint,
+)
 from tests.truth.scan_against_h5py import compare
 
 NAMES = b"\0" * 8 + b"alpha\0\0\0" + b"beta\0\0\0\0" + b"/alpha\0\0"
@@ -198,3 +208,15 @@ def test_links_of_every_storage_are_what_h5py_says(tmp_path: Path, libver: str, 
         assert sorted(orders) == list(range(count + 2))
     else:
         assert set(orders) == {None}
+
+
+@pytest.mark.parametrize(("count", "listed"), [(20, 20), (21, 20)])
+def test_only_the_first_broken_links_of_a_group_are_listed(tmp_path: Path, count: int, listed: int) -> None:
+    info = message_v2(Kind.LINK_INFO, b"\0\0" + 2 * uint(UNDEFINED))
+    root = header_v2(info, *(message_v2(Kind.LINK, b"\x09") for _ in range(count)), flags=1)
+    path = tmp_path / "links.h5"
+    path.write_bytes(superblock_v2(end=48 + len(root)) + root)
+    problems = [problem.message for problem in h5zarr.scan(path).problems]
+    assert problems[:listed] == ["link message has unknown version 9"] * listed
+    more = ["21 links in this group are broken; only the first 20 are listed"]
+    assert problems[listed:] == (more if count > listed else [])

@@ -218,6 +218,12 @@ def test_a_continuation_that_points_nowhere_is_malformed(address: int, nbytes: i
     assert file.rounds == 1
 
 
+def test_a_continuation_without_room_for_its_fields_is_malformed() -> None:
+    file = FakeFile({AT: header_v1(message_v1(16, bytes(8)))}, nbytes=0x2000)
+    with pytest.raises(MalformedFile, match="continuation message is truncated"):
+        read(file)
+
+
 @pytest.mark.parametrize("damage", [0, 5, -1])
 def test_a_damaged_continuation_of_version_2_is_malformed(damage: int) -> None:
     block = bytearray(continuation_block_v2(message_v2(13, b"second")))

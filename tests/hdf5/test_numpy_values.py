@@ -214,6 +214,11 @@ def test_an_element_that_points_nowhere_is_empty(element: bytes) -> None:
     assert [one.tolist() for one in read(sequence(integer(2)), element, 1)] == [[]]
 
 
+def test_an_element_with_a_length_but_an_undefined_address_is_malformed() -> None:
+    with pytest.raises(MalformedFile, match="variable-length element of length 3 has the undefined address"):
+        read(TEXT, element_of_heap(3, UNDEFINED, 1), 1)
+
+
 @pytest.mark.parametrize("offset_nbytes", [2, 4])
 def test_pointers_to_the_heap_have_the_file_s_width(offset_nbytes: int) -> None:
     file = FakeFile({HEAP: collection({1: b"abc"})}, sizes=Sizes(offset_nbytes=offset_nbytes))

@@ -136,9 +136,9 @@ def test_an_old_fill_value_is_in_the_heap_of_fill_values() -> None:
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"\x01" + uint(0x400) + b"\x01", "invalid"),
-        (b"\x00" + uint(UNDEFINED) + b"\x01", "invalid"),
-        (b"\x00" + uint(0x400) + b"\x09", "invalid"),
+        (b"\x01" + uint(0x400) + b"\x01", "shared message table message has version 1, the address 0x400"),
+        (b"\x00" + uint(UNDEFINED) + b"\x01", "version 0, no address and 1 indexes"),
+        (b"\x00" + uint(0x400) + b"\x09", "version 0, the address 0x400 and 9 indexes"),
         (b"\x00" + uint(0x400), "inside a field"),
         (b"\x00" + uint(0xFF0) + b"\x01", "outside the file"),
         (b"\x00" + uint(0x408) + b"\x01", "signature"),

@@ -47,8 +47,7 @@ class EntryColumns:
 
     def add(self, rows: npt.NDArray[np.uint8], numbers: npt.NDArray[np.int64]) -> None:
         """Add the entries in `rows`, which belong to the chunks with these `numbers`."""
-        if self._table is None:
-            raise ValueError("expect() must be called before add()")
+        assert self._table is not None, "expect() comes first"
         offset_nbytes, table = self._sizes.offset_nbytes, self._table
         address = address_column(rows, 0, self._sizes)
         if UNDEFINED in address:

@@ -143,7 +143,11 @@ def _find_super_blocks(header: ExtensibleArrayHeader, address: int) -> tuple[_Su
             raise MalformedFile(f"extensible array has a block size of {value}, not a power of two", at=address)
     least_bits = header.data_block_min_count.bit_length() - 1
     if header.max_count_bits > 64 or header.max_count_bits < least_bits or header.page_bits > 32:
-        raise MalformedFile(f"extensible array has counts of {header.max_count_bits} bits", at=address)
+        raise MalformedFile(
+            f"extensible array has counts of {header.max_count_bits} bits, blocks of at least "
+            f"{header.data_block_min_count} entries, and pages of 2**{header.page_bits}",
+            at=address,
+        )
     return _super_blocks(header.index_block_count, header.data_block_min_count, 1 + header.max_count_bits - least_bits)
 
 

@@ -188,7 +188,9 @@ def _reference(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int)
     if (code := bits & 0x0F) > ReferenceKind.ATTRIBUTE:
         raise MalformedFile(f"reference datatype has unknown type {code}")
     if nbytes < _LEAST_REFERENCE_NBYTES:
-        raise MalformedFile(f"reference datatype has elements of {nbytes} bytes")
+        raise MalformedFile(
+            f"reference datatype has elements of {nbytes} bytes, expected at least {_LEAST_REFERENCE_NBYTES}"
+        )
     return Reference(nbytes=nbytes, kind=ReferenceKind(code))
 
 
@@ -217,7 +219,7 @@ def _variable_length(
 def _array(cursor: Cursor, bits: int, nbytes: int, version: int, depth: int) -> Array:
     rank = cursor.u8()
     if rank > _MAX_ARRAY_RANK:
-        raise MalformedFile(f"array datatype has rank {rank}")
+        raise MalformedFile(f"array datatype has rank {rank}, but at most {_MAX_ARRAY_RANK} is allowed")
     if version < 3:
         cursor.skip(3)
     shape = tuple(cursor.u32() for _ in range(rank))
@@ -238,7 +240,7 @@ def _array_of(base: Datatype, shape: tuple[int, ...]) -> Array:
     if nbytes == 0 or nbytes > _MAX_NBYTES:
         raise MalformedFile(f"array datatype of shape {shape} has an invalid size of {nbytes} bytes")
     if len(shape) + (len(base.shape) if isinstance(base, Array) else 0) > _MAX_ARRAY_RANK:
-        raise MalformedFile("nested array datatypes have too many axes")
+        raise MalformedFile(f"nested array datatypes have more than {_MAX_ARRAY_RANK} dimensions")
     return Array(nbytes=nbytes, base=base, shape=shape)
 
 

@@ -96,10 +96,10 @@ def _chunked_v4(cursor: Cursor) -> ChunkIndexMessage:
     if flags & ~(_EDGES_UNFILTERED | _SINGLE_FILTERED):
         raise Unsupported(f"chunked layout has unknown flags {flags:#x}")
     if not 1 <= width <= 8:
-        raise MalformedFile(f"chunked layout has extents of {width} bytes")
+        raise MalformedFile(f"chunked layout has extents of {width} bytes, expected 1 to 8")
     shape = _shape(cursor, rank, width)
     if (kind := _INDEX_KINDS.get(code := cursor.u8())) is None:
-        raise Unsupported(f"chunk index type {code}")
+        raise Unsupported(f"chunk index type {code} does not exist in HDF5 2.0")
     single_nbytes, single_mask = None, 0
     if kind is IndexKind.SINGLE and flags & _SINGLE_FILTERED:
         single_nbytes, single_mask = cursor.length(), cursor.u32()
@@ -109,7 +109,7 @@ def _chunked_v4(cursor: Cursor) -> ChunkIndexMessage:
 
 def _shape(cursor: Cursor, rank: int, width: int) -> tuple[int, ...]:
     if rank > _MAX_CHUNK_RANK:
-        raise MalformedFile(f"layout message has rank {rank}")
+        raise MalformedFile(f"layout message has rank {rank}, but at most {_MAX_CHUNK_RANK} is allowed")
     if width == 4:  # all but the newest files
         return struct.unpack(f"<{rank}I", cursor.take(4 * rank))
     return tuple([cursor.uint(width) for _ in range(rank)])

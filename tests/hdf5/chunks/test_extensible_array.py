@@ -97,8 +97,9 @@ def damaged(content: bytes, position: int) -> bytes:
     [
         ({AT: header(data_block_min_count=3)}, "block size of 3, not a power of two"),
         ({AT: header(super_block_min_pointers=0)}, "block size of 0, not a power of two"),
-        ({AT: header(max_count_bits=65)}, "counts of 65 bits"),
-        ({AT: header(data_block_min_count=64)}, "counts of 5 bits"),
+        ({AT: header(max_count_bits=65)}, "extensible array has counts of 65 bits"),
+        ({AT: header(data_block_min_count=64)}, "counts of 5 bits, blocks of at least 64 entries"),
+        ({AT: header(page_bits=33)}, r"at least 1 entries, and pages of 2\*\*33"),
         ({AT: header(client=3)}, "client 3"),
         ({AT: header(entry_nbytes=7)}, "entries of 7 bytes"),
         ({AT: header(index_block=0x3FF0)}, "outside the file"),

@@ -353,6 +353,13 @@ def test_a_huge_object_without_an_index_is_malformed() -> None:
         objects(FakeFile({AT: heap_header(root=UNDEFINED)}), b"\x10" + uint(1, 6))
 
 
+def test_huge_objects_in_an_index_without_keys_are_unsupported() -> None:
+    row = uint(0x3000) + uint(6)
+    parts = {AT: heap_header(root=UNDEFINED, huge_btree=0x1000), **huge_records(row, kind=3)}
+    with pytest.raises(Unsupported, match="huge objects with indirect IDs are indexed by a B-tree of type 3, expected"):
+        objects(FakeFile(parts), b"\x10" + uint(1, 6))
+
+
 # --- files
 
 

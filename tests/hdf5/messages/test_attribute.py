@@ -55,7 +55,8 @@ def test_a_message_cut_short_before_its_content_is_malformed(version: int) -> No
     whole = message(version)
     assert decode_attribute(whole[: -len(CONTENT)]).content == b""
     for nbytes in range(len(whole) - len(CONTENT)):
-        with pytest.raises(MalformedFile, match=r"truncated|shorter than its parts"):
+        complaint = "attribute message is truncated" if nbytes < 8 else "attribute message is shorter than its parts"
+        with pytest.raises(MalformedFile, match=complaint):
             decode_attribute(whole[:nbytes])
 
 
