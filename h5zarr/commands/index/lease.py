@@ -26,6 +26,7 @@ LEASE = f"{STATE}/lease.json"
 BEAT_SECONDS = 5.0
 _BEATS = 4  # intervals without a change, after which the holder counts as dead
 _LOOK_SECONDS = 0.1
+_RETRY_SECONDS = 0.01
 _SETTLE_SECONDS = 0.2  # time for other runs that found the same dead lease to write theirs
 
 
@@ -88,7 +89,8 @@ class Lease:
         while not self._place.create(LEASE, self._content()):
             found = self._place.read(LEASE)
             if found is None:
-                continue  # the other run has just finished
+                self._pause(_RETRY_SECONDS)  # the other run has just finished
+                continue
             if _is_dead(found) or self._is_still(found):
                 self._place.write(LEASE, self._content())
                 self._pause(min(_SETTLE_SECONDS if self._place.is_local else 5 * _SETTLE_SECONDS, self._beat_seconds))
