@@ -40,7 +40,11 @@ def check_convertible(mappings: Mappings, dataset: Dataset) -> None:
         trimmed, _ = trim(part.dataset, part.source.lower, part.source.upper)
         needed += trimmed.dataspace.count * trimmed.datatype.nbytes
     if needed > _MOST_NBYTES:
-        raise Unsupported(f"its parts do not match whole chunks, and assembling them would read {needed} bytes")
+        raise Unsupported(
+            "its parts do not match whole chunks, and assembling them would read "
+            f"{needed} bytes, more than {_MOST_NBYTES}",
+            remedy="Read it from the file itself, for example with h5py.",
+        )
 
 
 def assemble(mappings: Mappings, file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> npt.NDArray[Any]:
@@ -150,7 +154,10 @@ def _converted(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[An
     limits = np.iinfo(dtype)
     if values.dtype.kind == "f":
         if np.isnan(values).any():
-            raise Unsupported("a source contains NaN, but the virtual dataset has integers")
+            raise Unsupported(
+                "a source contains NaN, but the virtual dataset has integers",
+                remedy="Give the virtual dataset a floating-point type.",
+            )
         whole = np.trunc(values.astype(np.float64))
         # As floats, the limits themselves may be out of range. So values at or beyond them are set separately.
         inside = np.where((whole > limits.min) & (whole < limits.max), whole, 0).astype(dtype)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import SourceError, Unsupported
+from h5zarr.errors import MalformedFile, SourceError, Unsupported
 from h5zarr.hdf5.model import Dataset, ExternalLayout, H5File
 from h5zarr.hdf5.numpy_values import decode_elements
 from h5zarr.io.span import Span
@@ -79,7 +79,7 @@ def find_pieces(file: H5File, dataset: Dataset, elsewhere: Elsewhere) -> list[Pi
         else:
             pieces.append(Piece(raw.number, segment.address, nbytes, present))
     if left:
-        raise Unsupported(f"the raw files of this dataset have {left} bytes fewer than it needs")
+        raise MalformedFile(f"the listed segments of raw files have {left} bytes fewer than the dataset needs")
     return pieces
 
 

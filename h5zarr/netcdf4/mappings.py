@@ -123,7 +123,12 @@ class _Resolving:
     def _drafts(self, mapping: VirtualMapping) -> Iterable[_Draft]:
         axis, source_axis = find_unlimited(mapping.virtual_selection), find_unlimited(mapping.source_selection)
         numbered = is_numbered(mapping.source_file) or is_numbered(mapping.source_dataset)
-        if numbered != (axis is not None and source_axis is None) or (axis is None and source_axis is not None):
+        if numbered and (axis is None or source_axis is not None):
+            raise MalformedFile(
+                f"the mapping to the numbered sources {mapping.source_file!r} {mapping.source_dataset!r} needs an "
+                "unlimited selection in the virtual dataset, and a limited one in the sources"
+            )
+        if not numbered and (axis is None) != (source_axis is None):
             raise MalformedFile(f"the mapping to {mapping.source_file!r} is unlimited on one side only")
         if axis is None:
             yield from self._limited(mapping)

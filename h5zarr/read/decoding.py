@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Unrepresentable, surprised
+from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, surprised
 from h5zarr.filters.pipeline import undo_filters
 from h5zarr.filters.shuffle import unshuffled
 from h5zarr.limits import USUAL, Limits
@@ -50,7 +50,7 @@ def find_decoder(node: ArrayNode, limits: Limits = USUAL) -> Decoder | None:
         decoder = _find_decoder(node, limits)
     except (H5ZarrError, *SURPRISES):
         return None
-    return replace(decoder, decode=_guarded(decoder.decode))
+    return None if decoder is None else replace(decoder, decode=_guarded(decoder.decode))
 
 
 def _guarded(decode: Decode) -> Decode:
@@ -67,7 +67,7 @@ def _guarded(decode: Decode) -> Decode:
     return guarded
 
 
-def _find_decoder(node: ArrayNode, limits: Limits) -> Decoder:
+def _find_decoder(node: ArrayNode, limits: Limits) -> Decoder | None:
     stored_shape, (first, *others) = split_crop(node.codecs, len(node.shape))
     if stored_shape is None and isinstance(node.grid, RegularGrid):
         stored_shape = node.chunk_shape
@@ -76,7 +76,7 @@ def _find_decoder(node: ArrayNode, limits: Limits) -> Decoder:
     if first["name"] == "vlen-utf8":
         return make(decode=_texts(_filters(others), limits))
     if first["name"] != "bytes":
-        raise Unrepresentable(f"codec {first['name']} is not supported here")
+        return None
     if others and others[0]["name"] == ELEMENTS_CODEC:
         message = b64decode(others[0]["configuration"]["datatype"])
         return make(decode=_converted(dtype, message, _filters(others[1:]), limits))

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from h5zarr.display import counted
 from h5zarr.errors import Unrepresentable, Unsupported
 from h5zarr.zarr_model.hierarchy import Json
 from h5zarr.zarr_model.json_forms import base64_nbytes, is_integer, is_number, named
@@ -190,9 +191,9 @@ def describe(dtype: np.dtype[Any]) -> str:
     if dtype.kind == "O":
         return "text"
     if dtype.kind == "S":
-        return f"text of {dtype.itemsize} bytes"
+        return f"text of {counted(dtype.itemsize, 'byte')}"
     if dtype.kind == "U":
-        return f"text of {dtype.itemsize // 4} characters"
+        return f"text of {counted(dtype.itemsize // 4, 'character')}"
     return "records" if dtype.names is not None else dtype.name
 
 

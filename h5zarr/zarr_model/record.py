@@ -192,7 +192,7 @@ def _find_mark(value: Json) -> Mapping[str, Json] | None:
 def decode_record(document: Mapping[str, Json]) -> GroupRecord:
     """Return the record that JSON describes. Raises ValueError or another built-in error if it is malformed."""
     if document[_MARK] != _VERSION:
-        raise ValueError(f"its version is {document[_MARK]!r}")
+        raise ValueError(f"its version is {document[_MARK]!r}, expected {_VERSION}")
     return GroupRecord(
         types=_decode_types(document),
         notes=_decode_notes(document),

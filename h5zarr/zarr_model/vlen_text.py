@@ -25,7 +25,7 @@ def decode_texts(content: bytes, count: int) -> npt.NDArray[Any]:
     try:
         (found,) = struct.unpack_from("<I", content)
         if found != count:
-            raise MalformedFile(f"a chunk has {found} texts instead of {count}")
+            raise MalformedFile(f"a chunk of text has a count of {found} instead of {count}")
         if 4 * count > len(content) - 4:
             raise MalformedFile(f"a chunk of {len(content)} bytes cannot hold {count} texts")
         texts = np.empty(count, object)

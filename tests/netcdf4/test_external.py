@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,12 @@ import h5py
 import numpy as np
 import pytest
 
-from h5zarr.errors import H5ZarrError
-from h5zarr.netcdf4.external import RawFileMissing
+from h5zarr.errors import H5ZarrError, MalformedFile
+from h5zarr.hdf5.model import ExternalLayout, ExternalSegment
+from h5zarr.netcdf4.external import RawFileMissing, find_pieces
 from h5zarr.tree import ConvertedValues, StoredChunks
 from tests.collections_of_files import SHARED
-from tests.netcdf4.shown import interpret, opened, show
+from tests.netcdf4.shown import find_dataset, interpret, opened, show
 
 TO_THE_END = h5py.h5f.UNLIMITED
 
@@ -129,6 +131,16 @@ def test_text_of_variable_length_is_refused(folder: Path) -> None:
     path = write(folder, (2,), [("a.raw", 0, 64)], h5py.string_dtype())
     with opened(path) as related, pytest.raises(H5ZarrError, match="raw file"):
         interpret(related)
+
+
+def test_segments_that_are_shorter_than_the_dataset_are_malformed(folder: Path) -> None:
+    """The library writes no such dataset; so the list is cut in the scanned file."""
+    write_raw(folder, "a.raw", 4)
+    with opened(write(folder, (4,), [("a.raw", 0, 16)])) as related:
+        dataset = find_dataset(related, "x")
+        short = replace(dataset, layout=ExternalLayout((ExternalSegment(file="a.raw", address=0, nbytes=12),)))
+        with pytest.raises(MalformedFile, match="segments of raw files have 4 bytes fewer than the dataset needs"):
+            find_pieces(related.file, short, related)
 
 
 def test_the_trap_shows_the_values_of_its_raw_file() -> None:

@@ -15,8 +15,9 @@ import pytest
 from h5zarr.errors import H5ZarrError, MalformedFile, SourceError, Unsupported
 from h5zarr.hdf5.model import VirtualLayout
 from h5zarr.hdf5.selection import BlockSelection, PointSelection, RegularSelection
+from h5zarr.netcdf4 import assembling
 from h5zarr.netcdf4.element_forms import interpret_element
-from h5zarr.netcdf4.mappings import is_numbered, spell
+from h5zarr.netcdf4.mappings import is_numbered, resolve_mappings, spell
 from h5zarr.netcdf4.regions import resolve_selection
 from h5zarr.netcdf4.virtual import locate
 from h5zarr.tree import ConvertedValues, StoredChunks
@@ -26,6 +27,10 @@ from tests.netcdf4.shown import find_dataset, interpret, opened, show
 
 UNLIMITED = h5py.h5s.UNLIMITED
 Place = Any
+LIMITED = RegularSelection(start=(0,), stride=(1,), count=(4,), block=(1,))
+ENDLESS = replace(LIMITED, count=(None,))
+ONE_BLOCK = replace(LIMITED, count=(1,), block=(None,))
+SQUARE = RegularSelection(start=(0, 0), stride=(1, 1), count=(None, None), block=(1, 1))
 
 
 def write_source(path: Path, values: Any, name: str = "a", **options: Any) -> None:
@@ -308,6 +313,48 @@ def test_selections_that_say_impossible_things_are_refused(tmp_path: Path) -> No
                 located = locate(related.file, replace(dataset, layout=layout), form, related, (4,))
                 assert isinstance(located.storage, ConvertedValues)
                 assert located.storage.nbytes >= 4
+
+
+@pytest.mark.parametrize(
+    ("file", "source", "virtual", "complaint"),
+    [
+        ("s.h5", LIMITED, ENDLESS, "the mapping to 's.h5' is unlimited on one side only"),
+        ("s.h5", ENDLESS, LIMITED, "the mapping to 's.h5' is unlimited on one side only"),
+        ("s%b.h5", LIMITED, LIMITED, "numbered sources 's%b.h5' 'a' needs an unlimited selection in the virtual"),
+        ("s%b.h5", ENDLESS, ENDLESS, "numbered sources 's%b.h5' 'a' needs an unlimited selection in the virtual"),
+        ("s%b.h5", LIMITED, ONE_BLOCK, "an unlimited block is mapped to numbered sources"),
+        ("s.h5", replace(LIMITED, stride=(0,)), LIMITED, "a selection has a stride of 0"),
+        ("s.h5", ENDLESS, SQUARE, "a selection is unlimited along two axes"),
+    ],
+)
+def test_mappings_that_say_impossible_things_are_malformed(
+    tmp_path: Path, file: str, source: Any, virtual: Any, complaint: str
+) -> None:
+    write_source(tmp_path / "s.h5", np.arange(4, dtype="i4"))
+    path = write_virtual(tmp_path / "v.h5", (4,), [(slice(0, 4), h5py.VirtualSource("s.h5", "a", (4,)))])
+    with opened(path) as related:
+        dataset = find_dataset(related, "x")
+        assert isinstance(dataset.layout, VirtualLayout)
+        (mapping,) = dataset.layout.mappings
+        planted = replace(mapping, source_file=file, source_selection=source, virtual_selection=virtual)
+        with pytest.raises(MalformedFile, match=complaint):
+            resolve_mappings(related.file, replace(dataset, layout=VirtualLayout((planted,))), related)
+
+
+def test_a_source_with_nan_does_not_become_integers(tmp_path: Path) -> None:
+    write_source(tmp_path / "s.h5", np.array([1, np.nan]))
+    path = write_virtual(tmp_path / "v.h5", (2,), [(slice(0, 2), h5py.VirtualSource("s.h5", "a", (2,)))])
+    with opened(path) as related, pytest.raises(Unsupported, match="a source contains NaN, but the virtual dataset"):
+        show(related)
+
+
+def test_parts_are_not_assembled_from_more_than_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assembling, "_MOST_NBYTES", 11)
+    write_source(tmp_path / "s.h5", np.arange(4, dtype="i4"))
+    source = h5py.VirtualSource("s.h5", "a", (4,))
+    path = write_virtual(tmp_path / "v.h5", (2,), [(slice(0, 2), source[::2])])
+    with opened(path) as related, pytest.raises(Unsupported, match="assembling them would read 12 bytes, more than 11"):
+        show(related)
 
 
 def test_a_virtual_dataset_that_shows_itself_is_refused(tmp_path: Path) -> None:

@@ -90,6 +90,8 @@ def decode_line(
     if count > len(inline) or any((number,) not in inline for number in range(count)):
         return "its values are not in the references"
     try:
+        if (first := codecs[0]["name"]) != "bytes":
+            return f"h5zarr does not decode codec {first} here"
         dtype = decode_data_type(data_type, byte_order(codecs))
         if dtype.kind not in "iufmM":
             return "its values are not numbers"
@@ -108,10 +110,7 @@ def _decode_chunks(
     from h5zarr.filters.pipeline import undo_filters
     from h5zarr.zarr_model.codecs import find_filter
 
-    first, *others = codecs
-    if first["name"] != "bytes":
-        raise ValueError(f"codec {first['name']} is not supported here")
-    filters = [find_filter(codec) for codec in others]
+    filters = [find_filter(codec) for codec in codecs[1:]]
     for content in contents:
         plain = undo_filters(content, filters, 0, dtype.itemsize * length)
         yield np.frombuffer(plain, dtype, length)
