@@ -168,8 +168,8 @@ class Stored:
         for batch in self._batches(("source", "status")):
             with self._arrow_errors():
                 batch.validate(full=True)
-                if batch.column("source").null_count or batch.column("status").null_count:
-                    raise pa.ArrowInvalid("rows without source or status")
+            if batch.column("source").null_count or batch.column("status").null_count:
+                raise self._not_a_catalog("rows have no source or no status")
 
     def rows(self) -> Iterator[Row]:
         for batch in self._batches(SCHEMA.names):
@@ -203,9 +203,11 @@ class Stored:
         try:
             yield
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            what = f"this is not a catalog ({type(error).__name__})"
-            remedy = "To rebuild it from the outputs, run the index with rebuild_catalog=True."
-            raise OutputError(self.shown, what, remedy=remedy) from None
+            raise self._not_a_catalog(type(error).__name__) from None
+
+    def _not_a_catalog(self, why: str) -> OutputError:
+        remedy = "To rebuild it from the outputs, run the index with rebuild_catalog=True."
+        return OutputError(self.shown, f"this is not a catalog ({why})", remedy=remedy)
 
 
 def _find_column(batch: Any, field: Any) -> Any:

@@ -210,16 +210,16 @@ def test_a_catalog_of_a_later_version_has_other_columns_types_and_statuses(place
 
 
 @pytest.mark.parametrize(
-    "table",
+    ("table", "why"),
     [
-        pa.table({"name": ["a"]}),
-        pa.table({"source": [None], "status": ["x"]}),
-        pa.table({"source": [[1]], "status": [3]}),
+        (pa.table({"name": ["a"]}), "rows have no source or no status"),
+        (pa.table({"source": [None], "status": ["x"]}), "rows have no source or no status"),
+        (pa.table({"source": [[1]], "status": [3]}), "Arrow"),
     ],
 )
-def test_other_tables_are_not_taken_for_catalogs(table: Any, place: Place) -> None:
+def test_other_tables_are_not_taken_for_catalogs(table: Any, why: str, place: Place) -> None:
     write_table(place, table)
-    with pytest.raises(OutputError, match="this is not a catalog") as caught:
+    with pytest.raises(OutputError, match=rf"this is not a catalog \({why}") as caught:
         Catalog(place)
     assert "rebuild_catalog=True" in caught.value.remedy
 

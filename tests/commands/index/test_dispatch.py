@@ -224,13 +224,23 @@ def test_any_executor_will_do(tmp_path: Path) -> None:
         check_index(tmp_path / name, paths, tmp_path)
 
 
+def test_anything_else_than_an_executor_is_a_type_error(tmp_path: Path) -> None:
+    fill(tmp_path / "data", 1)
+    with pytest.raises(TypeError, match=r"list is neither an Executor nor a dask\.distributed\.Client"):
+        h5zarr.index(tmp_path / "data", tmp_path / "refs", executor=[])
+
+
 def test_an_executor_that_is_broken_or_closed_is_an_error_that_says_so(tmp_path: Path) -> None:
     fill(tmp_path / "data", 2)
     with ProcessPoolExecutor(1, get_context("spawn")) as pool:
         with pytest.raises(BrokenProcessPool):
             pool.submit(os._exit, 1).result()
-        with pytest.raises(WorkersLost, match="executor is broken"):
+        with pytest.raises(WorkersLost, match="the executor is broken: its workers died"):
             h5zarr.index(tmp_path / "data", tmp_path / "refs", executor=pool)
     with pytest.raises(WorkersLost, match="executor"):
         h5zarr.index(tmp_path / "data", tmp_path / "refs", executor=pool)
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(os.getpid).result()
+    with pytest.raises(WorkersLost, match=r"the executor or cluster accepts no more work \(RuntimeError\)"):
+        h5zarr.index(tmp_path / "data", tmp_path / "refs", executor=threads)
     assert not (tmp_path / "refs" / "_h5zarr" / "lease.json").exists()

@@ -117,7 +117,7 @@ def test_the_lease_of_a_dead_process_of_this_machine_is_taken_over_at_once(place
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     here = {"process": process.pid, **leases._this_process(process.pid)}
     put(place, **here)
-    with pytest.raises(Stopped):
+    with pytest.raises(Stopped, match="the run was stopped before it began"):
         Lease(place, beat_seconds=60, is_stopped=lambda: True).__enter__()
     process.communicate()
     began = time.monotonic()

@@ -127,7 +127,7 @@ def test_illegal_characters_in_names_are_escaped_as_in_urls() -> None:
         ("{path!r}", "field"),
         ("{path:>9}", "field"),
         ("{path.__class__}", "field"),
-        ("out", "the same name"),
+        ("out", r"'out' gives all sources the same name; use \{path\}, \{name\} or \{hash\}"),
         ("{directory}", "the same name"),
         ("", "the same name"),
     ],

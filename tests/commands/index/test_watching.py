@@ -239,6 +239,9 @@ def test_states_are_read_as_they_were_written() -> None:
     assert decode_related(encode_related(states.items())) == states
     assert encode_related([]) == ""
     assert decode_related("") == {}
+    for other in ("[]", '{"a": 1}', '{"a": {"size": 1}}'):
+        with pytest.raises(ValueError, match="the states of related files have an unknown form"):
+            decode_related(other)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 
 import h5zarr
 from h5zarr.cli import main
+from h5zarr.commands.validate.reading import decode_json, decode_parquet
 from h5zarr.commands.validate.validate import hold_against
-from h5zarr.errors import H5ZarrError
+from h5zarr.errors import H5ZarrError, MalformedFile, Unsupported
+from tests.collections_of_files import SAMPLES
 from tests.commands.validate.made import Made, changed, make
 from tests.servers import RangeServer
 
@@ -278,3 +280,25 @@ def test_every_rule_can_be_applied_to_any_metadata(data: st.DataObject, form: st
     result = hold_against(raw, "made", nz=True)
     assert not [one for one in result.not_checked if "could not be applied" in one.reason]
     json.dumps(result.to_json())
+
+
+def test_parquet_references_without_metadata_are_refused_by_name() -> None:
+    with pytest.raises(MalformedFile, match=r"^refs\.parquet: \.zmetadata contains no metadata") as caught:
+        decode_parquet(b"{}", lambda names: {}, "refs.parquet")
+    assert caught.value.remedy
+    with pytest.raises(MalformedFile, match=r"^refs\.parquet: it is not a JSON object"):
+        decode_parquet(b"[]", lambda names: {}, "refs.parquet")
+
+
+def test_json_that_is_nested_too_deeply_is_not_json() -> None:
+    with pytest.raises(MalformedFile, match=r"^refs\.json: it is not valid JSON: it is nested too deeply"):
+        decode_json(b'{"a":' * 200_000, "refs.json")
+
+
+def test_icechunk_repositories_have_no_rules(tmp_path: Path) -> None:
+    pytest.importorskip("icechunk")
+    out = f"icechunk+file://{tmp_path}/repository"
+    h5zarr.translate(SAMPLES / "ocean.nc", out)
+    with pytest.raises(Unsupported, match="this is an Icechunk repository, for which h5zarr has no rules") as caught:
+        h5zarr.validate(out)
+    assert caught.value.remedy == "Give references in JSON or Parquet."

@@ -18,7 +18,7 @@ import pytest
 import h5zarr
 from h5zarr.cli import main
 from h5zarr.commands.verify.verify import Verification, verify
-from h5zarr.errors import H5ZarrError
+from h5zarr.errors import H5ZarrError, SourceError
 from tests.collections_of_files import SAMPLES, SHARED, comparable, parameters, sample_files, shared_files
 
 References = dict[str, Any]
@@ -373,3 +373,33 @@ def test_the_command_says_what_differs(source: Path, capfd: pytest.CaptureFixtur
 def test_a_wrong_command_line_is_exit_2(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", *arguments]) == 2
     assert capfd.readouterr().err
+
+
+def test_references_that_name_no_file_need_one(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "source.h5", "w") as file:
+        file["v"] = 3
+    h5zarr.translate(tmp_path / "source.h5", tmp_path / "refs.json")
+    document = json.loads((tmp_path / "refs.json").read_text())
+    (tmp_path / "refs.json").write_text(json.dumps(document["refs"]))
+    with pytest.raises(H5ZarrError, match="the references do not name the file they were made from") as caught:
+        verify(tmp_path / "refs.json")
+    assert caught.value.remedy == "Give it as the second argument."
+
+
+@pytest.mark.parametrize(
+    ("start", "message", "remedy"),
+    [
+        (b"\x89HDF\r\n\x1a\n", "h5py cannot open it: ", "Check the file with h5dump."),
+        (b"CDF\x01", "netCDF4 cannot open it: ", "Check the file with ncdump -h."),
+    ],
+)
+def test_a_file_that_the_library_cannot_open_is_named(
+    start: bytes, message: str, remedy: str, source: Path, tmp_path: Path
+) -> None:
+    h5zarr.translate(source, tmp_path / "refs.json")
+    other = tmp_path / "other"
+    other.write_bytes(start + b"\xff" * 100)
+    with pytest.raises(SourceError) as caught:
+        verify(tmp_path / "refs.json", other)
+    assert str(caught.value).startswith(f"{other}: {message}")
+    assert caught.value.remedy == remedy

@@ -1,0 +1,30 @@
+"""A run that is stopped before it begins ends at once, whatever it waits for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from h5zarr.commands.index.lease import Stopped
+from h5zarr.commands.index.waiting import wait_for
+
+
+def test_a_result_and_an_error_come_through() -> None:
+    assert wait_for(lambda is_stopped: 3, lambda: False) == 3
+    with pytest.raises(ZeroDivisionError):
+        wait_for(lambda is_stopped: 1 // 0, lambda: False)
+
+
+def test_a_stopped_run_says_so_and_leaves_the_function() -> None:
+    is_left = threading.Event()
+
+    def wait(is_stopped: Callable[[], bool]) -> None:
+        while not is_stopped():
+            pass
+        is_left.set()
+
+    with pytest.raises(Stopped, match=r"^the run was stopped before it began$"):
+        wait_for(wait, lambda: True)
+    assert is_left.wait(10)
