@@ -166,7 +166,7 @@ def test_odd_names_read_right_as_arrays_groups_attributes_and_files(tmp_path: Pa
         np.testing.assert_array_equal(dataset[name].variable, values)
 
 
-@pytest.mark.parametrize("name", ["a\\b", ".", ".."])
+@pytest.mark.parametrize("name", ["a\\b", ".", "..", "zarr.json"])
 def test_a_name_that_breaks_readers_is_left_out_with_what_is_below_it(raw_file: RawFile, name: str) -> None:
     array = make_array(raw_file, np.arange(3))
     nodes = {f"/{name}": GroupNode(attributes={}), f"/{name}/v": array, "/w": array}
