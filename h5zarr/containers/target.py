@@ -20,7 +20,7 @@ from h5zarr.io.source import Source, open_source
 from h5zarr.io.span import Span
 
 Recognise = Callable[[bytes, Callable[[], bytes]], Content]
-"""Called with the first bytes of a file, and a function that returns all of them."""
+"""Called with the first bytes of a file, and a function that returns its whole content."""
 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _CLASSIC = (b"CDF\x01", b"CDF\x02", b"CDF\x05")
@@ -29,7 +29,7 @@ _OTHER_NAME = "Give another name for the output."
 _HEAD_NBYTES = 1 << 18  # zstd yields nothing before its first block of 128 KiB is complete
 _BRANCH_REMEDY = (
     "Write to another branch=NAME, or replace the content of the branch with overwrite=True: its history keeps the "
-    "earlier versions. To join files into one dataset is the purpose of h5zarr combine, which is still to come."
+    "earlier versions. h5zarr combine, which joins files into one dataset, is still to come."
 )
 
 
@@ -44,7 +44,7 @@ def check_target(output: Output, state: State, sources: Sequence[str] | None = N
     if output.overwrite or state.content is Content.NOTHING:
         return
     if state.content is Content.UNKNOWN:
-        remedy = "Check output_options=, or write without looking: overwrite=True."
+        remedy = "Check output_options=, or write anyway with overwrite=True."
         raise OutputExists(output.shown, f"cannot tell what the output would replace: {state.what}", remedy=remedy)
     if state.sources is not None:
         _check_branch(output, state, sources, is_all=is_all)
@@ -90,7 +90,7 @@ def file_state(place: str, storage_options: Mapping[str, Any] | None, recognise:
         return ABSENT
     location = Location.parse(place)
     if location.path is None:
-        find_filesystem(location, storage_options or {})  # its errors are those of an output
+        find_filesystem(location, storage_options or {})  # raises errors about an output, not about a source
     elif not os.path.exists(location.path):
         return ABSENT
     elif os.path.isdir(location.path):

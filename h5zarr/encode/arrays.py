@@ -99,7 +99,7 @@ def _encode_run(
 ) -> Step[ArrayNode]:
     """Return an array whose values are contiguous in a file. They are inlined as one chunk if they take few bytes.
 
-    Without `chunk_nbytes`, the values are one chunk, or one per record, even if they could be inlined as one.
+    Without `chunk_nbytes`, the values become one chunk, or one chunk per record, even if they could be inlined as one.
     """
     dtype = variable.dtype
     fill = np.zeros((), dtype).tobytes() if variable.fill is None else np.asarray(variable.fill, dtype).tobytes()
@@ -123,8 +123,8 @@ def _encode_whole(
 ) -> Step[ArrayNode | None]:
     """Return an array with all chunks inlined as one; None if it exceeds `limit` or cannot be decoded.
 
-    Coordinates along an unlimited dimension often have one chunk per step, and readers load every one of them. Others
-    have a few steps in a chunk with room for many more. Such arrays cannot be joined.
+    Coordinates along an unlimited dimension often have one chunk per step, and readers load every one of them. Other
+    arrays have a few steps in a chunk with room for many more, and could not be joined as they are stored.
     """
     nbytes = variable.dtype.itemsize * prod(variable.shape)
     is_small = nbytes <= limit and isinstance(stored.source, int)

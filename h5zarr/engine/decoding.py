@@ -1,7 +1,8 @@
 """Let xarray decode datasets, and work around variables that it cannot decode.
 
 xarray refuses a whole dataset if it cannot decode one of its variables, for example because `scale_factor` is text.
-Here such a variable keeps the attributes at fault, and is decoded without them: with less masking, or not at all.
+h5zarr decodes such a variable without the attributes at fault, so it may be decoded only in part or not at all. These
+attributes are still shown.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from h5zarr.engine.datastore import HierarchyDataStore
 from h5zarr.errors import Problem, SourceError
 
 DECODING_KIND = "decoding"
-"""The kind of problem with a variable that is not decoded, or not completely."""
+"""The kind of problem with a variable that is decoded only in part or not at all."""
 
 Variables: TypeAlias = Mapping[str, Variable]
 
@@ -32,8 +33,8 @@ _TIMES = ("units", "calendar")
 _PACKING = ("scale_factor", "add_offset")
 _RELATED = ("bounds", "grid_mapping", "climatology", "geometry", "node_coordinates", "node_count", "part_node_count")
 _NAMING = ("coordinates", *_RELATED, "interior_ring", "cell_measures", "formula_terms")
-# What to decode without, tried in this order. Later steps of decoding need the results of earlier ones: times are wrong
-# if they are still packed, and packed values are wrong if it is not known whether they are signed.
+# Attributes to leave out, tried in this order. Later steps of decoding need the results of earlier ones: times are
+# wrong if they are still packed, and packed values are wrong if it is not known whether they are signed.
 _REMOVED = (
     *((name,) for name in (*_FILLS, "dtype", *_NAMING)),
     _FILLS,
@@ -68,7 +69,7 @@ class _Decoder(AbstractDataStore):
         for name in (*self._changed(), *self.removed):
             found[name] = self._without(name, self.removed.get(name, ()))
         for name in self.options["drop_variables"]:
-            # xarray looks up the bounds of all variables, also of those that it does not decode.
+            # xarray looks up the bounds of all variables, even of those that it does not decode.
             if name in found and not isinstance(found[name].attrs.get("bounds", ""), str):
                 found[name] = self._without(name, ("bounds",))
         return found
@@ -109,7 +110,7 @@ class _Decoder(AbstractDataStore):
                 return
 
     def repair_bounds(self, name: str) -> None:
-        """Decode a variable by its own attributes alone, and not as the bounds of another, if that is what fails."""
+        """If a variable cannot be decoded as the bounds of another, decode it by its own attributes alone."""
         error = self.check_in_place(name, self._without(name, self.removed.get(name, ())))
         if error is None:
             return
@@ -126,7 +127,7 @@ class _Decoder(AbstractDataStore):
 
     def _problem(self, name: str, what: str) -> Problem:
         path = f"/{self.path.strip('/')}/{name}".replace("//", "/", 1)
-        return Problem(path, DECODING_KIND, what, "Decode it yourself, if the data need it.")
+        return Problem(path, DECODING_KIND, what, "Decode it yourself if you need the decoded values.")
 
     def check_kind(self, name: str, variable: Variable) -> Exception | None:
         """Return the error of decoding one made-up element of the variable's type with its attributes, if any."""

@@ -38,9 +38,7 @@ _NO_CREDENTIALS_NAMES = {  # of botocore, google.auth and azure.identity
 _UNREACHED_NAMES = {  # of aiohttp and botocore
     *("ClientConnectionError", "EndpointConnectionError", "ConnectionClosedError", "ServiceRequestError"),
 }
-_UNRESOLVED_NAMES = frozenset(
-    ("ClientConnectorDNSError", "gaierror")
-)  # aiohttp's, and socket's, which is slow to import
+_UNRESOLVED_NAMES = frozenset(("ClientConnectorDNSError", "gaierror"))  # of aiohttp and socket, which is slow to import
 _REFUSING_NAMES = frozenset(("PermissionDeniedError", "UnauthenticatedError"))  # obstore's
 
 _CODES = {
@@ -55,7 +53,7 @@ _CODES = {
     "NoAuthenticationInformation": "no credentials were given",
     "PublicAccessNotPermitted": "the account does not allow access without credentials",
 }
-"""The meanings of those error codes of S3 and Azure that say why access is refused."""
+"""Error codes of S3 and Azure that say why access is refused, and what they mean."""
 
 T = TypeVar("T")
 
@@ -69,7 +67,7 @@ class ShortBody(Exception):
 
 
 class WrongRange(Exception):
-    """A response has another range than the requested one."""
+    """A response contains a different range than requested."""
 
     def __init__(self, found: int, wanted: int) -> None:
         self.found, self.wanted = found, wanted

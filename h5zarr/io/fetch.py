@@ -132,8 +132,8 @@ async def retry(
 
     All attempts and pauses together take at most `network.timeout_seconds`. The response of an attempt must begin
     within an equal share of the remaining time, and may take all of the remaining time to complete. So a lost
-    connection is retried, and a slow one can finish. Requests of this process wait for `turn`; that time does not
-    count.
+    connection is retried, and a slow one can finish. `turn` limits the requests of this process; waiting for it does
+    not count.
     """
     left_seconds = network.timeout_seconds
     for attempt in range(network.attempts):
@@ -175,7 +175,7 @@ def fetch_whole(filesystem: Any, path: str, network: RetryPolicy, log: RequestLo
             return bytes(file.read())
 
     async def ask(begun: Begun) -> bytes:
-        begun()  # fsspec does not say when it does; a large file may take all of the time
+        begun()  # fsspec does not report when the response begins, so it may take all of the time
         return bytes(await filesystem._cat_file(path))
 
     content: bytes = sync(filesystem.loop, retry, ask, network, log)

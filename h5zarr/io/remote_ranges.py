@@ -206,7 +206,7 @@ class RemoteRanges:
         return self._cut(memoryview(body), span)
 
     def _cut(self, body: memoryview, span: Span) -> memoryview:
-        """Return the bytes of `span`. A server that ignores ranges sends the whole file; cut them out of that."""
+        """Return the bytes of `span`. If a server ignores ranges and sends the whole file, cut them out of it."""
         if len(body) == span.nbytes:
             return body
         if self._expected is not None and len(body) == self._expected.nbytes:
@@ -214,7 +214,7 @@ class RemoteRanges:
         raise FetchError(span, ShortBody(len(body), span.nbytes))
 
     async def _verify(self, opened: _Opened) -> None:
-        """Check that the file is unchanged, unless a response has shown it. Reads wait for this before they return."""
+        """Check that the file is unchanged, unless a response has shown it. Reads return only after this check."""
         if self._verified or self._expected is None:
             return
         self._check(await self._ask(opened))

@@ -119,8 +119,9 @@ USUAL_FORM = StoredForm()
 class VariableRecord:
     """What Zarr cannot express about a variable.
 
-    `types` has the types of attributes whose JSON form does not show them; `form` says how the file stores the values.
-    `fill_value` is a `_FillValue` that Zarr attributes cannot hold, `withheld` other attributes that are not in Zarr.
+    `types` has the types of attributes whose JSON form does not show them. `fill_value` is a `_FillValue` that Zarr
+    attributes cannot hold. `withheld` has other attributes that are not written to Zarr. `form` says how the file
+    stores the values.
     """
 
     types: Mapping[str, AttributeType] = field(default_factory=dict)
@@ -136,9 +137,9 @@ _USUAL_RECORD = VariableRecord()
 class GroupRecord:
     """What Zarr cannot express about a group and its variables.
 
-    `types` and `notes` are about the attributes of the group itself. `unlimited` names those of its own dimensions that
-    may grow. `is_classic` means that the format has neither chunks nor filters. `variables` has an entry for each
-    variable that differs from the usual: contiguous, of the type that the Zarr array has.
+    `types` and `notes` are about the attributes of the group itself. `unlimited` names its own unlimited
+    dimensions. `is_classic` means that the format has neither chunks nor filters. `variables` has no entry for a usual
+    variable, which is contiguous and has the type of its Zarr array.
     """
 
     types: Mapping[str, AttributeType] = field(default_factory=dict)
@@ -148,7 +149,7 @@ class GroupRecord:
     variables: Mapping[str, VariableRecord] = field(default_factory=dict)
 
     def variable(self, name: str) -> VariableRecord:
-        """Return the record of a variable; an empty one if it has no entry."""
+        """Return the record of a variable; the usual one if it has no entry."""
         return self.variables.get(name, _USUAL_RECORD)
 
 

@@ -4,29 +4,29 @@
 |-----------------|------------------------------------------------------------------------------------------------|
 | `h5zarr`        | 1, the version of this format                                                                   |
 | `classic`       | true: the format has neither chunks nor filters, and its byte order does not matter             |
-| `unlimited`     | the names of the group's own dimensions that may grow                                           |
+| `unlimited`     | the names of the group's own unlimited dimensions                                               |
 | `types`         | the numpy types of attributes whose JSON form does not show them; a record has [name, type] pairs |
 | `foreign`       | the names of attributes whose types netCDF does not know                                        |
 | `padded`        | the size in bytes of text attributes that the file pads with blanks                             |
-| `variables`     | by name, variables that differ from the usual: contiguous, of the type of the Zarr array        |
+| `variables`     | by name; a contiguous variable with the type of its Zarr array needs no entry                   |
 | – `types`, `foreign`, `padded` | as for the group                                                                 |
 | – `fill_value`  | {"value": …, "type": …}: a `_FillValue` that the attributes cannot hold; numbers have a type |
-| – `withheld`    | by name, attributes that are not written to Zarr, like `fill_value`                            |
+| – `withheld`    | by name, attributes that are not written to Zarr, in the same form as `fill_value`              |
 | – `chunks`      | the shape of a chunk in the file                                                                |
 | – `filters`     | the filters in the order of writing: [number, [client data]]                                    |
-| – `number`      | the numpy type of the elements, if the array has another                                        |
+| – `number`      | the numpy type of the elements, if the Zarr array has a different one                           |
 | – `enumeration` | {"name": …, "members": {name: value}}                                                           |
 | – `members`     | the names of a record's members, if the array shows gaps as members                             |
-| – `padding`     | the character that pads fixed text in the file, and that the array does not have                |
-| `attributes`    | attributes of the file that have the name of the record                                         |
-| `known`         | false: nothing of the above is known; the record is here only for `attributes`                  |
+| – `padding`     | the character that pads fixed-length text in the file; the Zarr array has no padding            |
+| `attributes`    | attributes of the file with the same name as the record                                         |
+| `known`         | false: none of the above is known; the record exists only for `attributes`                      |
 
 Missing keys are empty, or false. NaN and infinities are the words that Zarr uses in fill values, so that every JSON
 parser can read the record.
 
 The attribute is called `_nc_record` and is a JSON object. xarray hides attributes of groups that begin with `_nc`. In a
-group that declares NZ it is called `netcdf_record`, because NZ wants names to begin with a letter. xarray shows that
-one, so it is JSON text: xarray cannot write objects to netCDF.
+group that declares NZ it is called `netcdf_record`, because NZ requires names to begin with a letter. xarray shows this
+one and cannot write objects to netCDF, so it is JSON text.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _MARK = "h5zarr"
 _VERSION = 1
 _NUMERIC = re.compile(r"bool|u?int(8|16|32|64)|float(16|32|64|96|128)|complex(64|128|192|256)")
 _WORDS = ("NaN", "Infinity", "-Infinity")
-_REMEDY = "Translate the file again to have types and encodings as in the file."
+_REMEDY = "Translate the file again to restore its types and encodings."
 _Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedFilter:
-    """A filter as the record has it: without a name."""
+    """A filter in the record, which does not store names of filters."""
 
     number: int
     values: tuple[int, ...]
@@ -72,8 +72,9 @@ class RecordedFilter:
 def encode_group(node: GroupNode) -> dict[str, Json]:
     """Return the attributes of a group as they are stored: with its record, if it has one.
 
-    An attribute of the file that has the name of the record moves into the record. An attribute that has the other name
-    stays, and the record is stored even if it is empty: readers look for `_nc_record` first, and so find the right one.
+    An attribute of the file with the name of the record moves into the record. An attribute with the other of the two
+    names stays. Then the record is stored even if it is empty: readers look for `_nc_record` first, and find the right
+    one.
     """
     attributes = dict(node.attributes)
     taken = [name for name in _NAMES if name in attributes]
@@ -160,7 +161,7 @@ def _spell_out(value: Json) -> Json:
 def decode_group(path: str, attributes: Mapping[str, Json]) -> tuple[GroupNode, tuple[Problem, ...]]:
     """Return the group with these stored attributes, and a warning if its record is ignored because it is malformed.
 
-    An attribute that only has the name of a record, and not its mark, is an attribute like others.
+    An attribute with the name of a record, but without its mark, is an ordinary attribute.
     """
     for name in _NAMES:
         document = _find_mark(attributes.get(name))
@@ -173,14 +174,14 @@ def decode_group(path: str, attributes: Mapping[str, Json]) -> tuple[GroupNode, 
                 raise ValueError("attributes that do not have the name of the record")
             record = None if document.get("known") is False else decode_record(document)
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-            what = f"the record {name} is ignored: h5zarr does not write it like this ({str(error)[:80]})"
+            what = f"the record {name} is ignored, because it is malformed ({str(error)[:80]})"
             return GroupNode(attributes=others), (Problem(path, RECORD_KIND, what, _REMEDY),)
         return GroupNode(attributes=others | moved, record=record), ()
     return GroupNode(attributes=attributes), ()
 
 
 def _find_mark(value: Json) -> Mapping[str, Json] | None:
-    """Return the object that a record is, given as an object or as text; None if it does not have the mark."""
+    """Return a record that is stored as an object or as JSON text; None if the value does not have the mark."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

@@ -1,4 +1,4 @@
-"""Axes of a cube: the slots along each of them, in order, and which piece belongs into which slot.
+"""Axes of a cube: the slots along each of them, in order, and the slot that each piece fills.
 
 A slot is a stretch of the axis that one or more pieces fill: one file a day gives one slot a day; tiles in two
 dimensions share slots along both axes.
@@ -23,7 +23,7 @@ Values = npt.NDArray[Any]
 
 
 class NotJoinable(H5ZarrError):
-    """The files cannot be joined without a wrong value. The message names the files and the reason."""
+    """Joining the files would give wrong values. The message names the files and the reason."""
 
     kind = "not joinable"
     remedy = "Leave out the files or variables that differ, or name another axis with along=[NAME]."
@@ -33,15 +33,14 @@ class NotJoinable(H5ZarrError):
 class CubeAxis:
     """An axis along which pieces are joined.
 
-    `slot` has the number of the slot of each piece, `lengths` the length of each slot. A new axis has slots of
-    length 1, one for each piece. `coordinate` has the values of a new axis, None if it has none.
+    `slot` has the number of each piece's slot, and `lengths` the length of each slot. The slots of a new axis have
+    length 1.
     """
 
     name: str
     is_new: bool
     slot: tuple[int, ...]
     lengths: tuple[int, ...]
-    coordinate: Values | None = None
 
     @property
     def starts(self) -> npt.NDArray[np.int64]:
@@ -69,7 +68,7 @@ def _find_axis(pieces: Sequence[CubePiece], name: str) -> CubeAxis:
 
 
 def _length_along(piece: CubePiece, name: str) -> int | None:
-    """Return the length of the dimension in a piece; None if it has none of this name."""
+    """Return the length of the dimension in a piece; None if the piece does not have this dimension."""
     found = {
         path: node.shape[node.dimension_names.index(name)]
         for path, node in piece.arrays.items()
@@ -81,7 +80,7 @@ def _length_along(piece: CubePiece, name: str) -> int | None:
 
 
 def _order_existing(pieces: Sequence[CubePiece], name: str, lengths: Sequence[int]) -> CubeAxis:
-    """Return an axis of the files. Pieces are ordered by their coordinate, or stay in order if there is none."""
+    """Return an axis that the files have. The coordinate orders the pieces; without one, they keep their order."""
     path = _coordinate_path(pieces, name, 1)
     if path is None:
         return CubeAxis(name=name, is_new=False, slot=tuple(range(len(pieces))), lengths=tuple(lengths))
@@ -100,7 +99,7 @@ def _order_existing(pieces: Sequence[CubePiece], name: str, lengths: Sequence[in
 
 
 def _make_new(pieces: Sequence[CubePiece], name: str) -> CubeAxis:
-    """Return an axis that no file has: ordered by a scalar of this name, or by position."""
+    """Return an axis that no file has. A scalar of this name orders the pieces; without one, they keep their order."""
     path = _coordinate_path(pieces, name, 0)
     positions = tuple(range(len(pieces)))
     if path is None:
@@ -129,7 +128,7 @@ def _is_coordinate(node: ArrayNode | None, dimension_names: tuple[str, ...]) -> 
 
 
 def comparable_values(pieces: Sequence[CubePiece], path: str) -> list[Values]:
-    """Return the values of a variable in each piece; times in the same unit."""
+    """Return the values of a variable in each piece. Times are converted to the same unit."""
     values = [piece.values(path).reshape(-1) for piece in pieces]
     units = [parse_units(piece.arrays[path].attributes) for piece in pieces]
     if len(set(units)) == 1 or any(one is None for one in units):
@@ -143,7 +142,7 @@ def comparable_values(pieces: Sequence[CubePiece], path: str) -> list[Values]:
 
 
 def _distinct(values: Sequence[Values]) -> list[list[int]]:
-    """Return the numbers of pieces with equal values together."""
+    """Return the numbers of the pieces, grouped by equal values."""
     found: dict[tuple[int, Any], list[int]] = {}
     for number, one in enumerate(values):
         key = (len(one), tuple(one.tolist()))
@@ -152,7 +151,7 @@ def _distinct(values: Sequence[Values]) -> list[list[int]]:
 
 
 def _sort_slots(values: Sequence[Values]) -> list[int]:
-    """Return the order of slots by their first value: rising, or falling where the values of the slots fall."""
+    """Return the order of slots by their first value: descending if the values in all slots descend, else ascending."""
     is_falling = any(len(one) > 1 for one in values) and all(one[0] > one[-1] for one in values if len(one) > 1)
     filled = [number for number, one in enumerate(values) if len(one)]
     order = sorted(filled, key=lambda number: _sortable(values[number][0]), reverse=is_falling)
@@ -166,7 +165,7 @@ def _sortable(value: Any) -> Any:
 def _check_overlap(
     pieces: Sequence[CubePiece], name: str, values: Sequence[Values], members: Sequence[Sequence[int]]
 ) -> None:
-    """Raise NotJoinable if two slots share a stretch of the axis. Coordinates in no order cannot be checked."""
+    """Raise NotJoinable if two slots overlap. Coordinates that are not monotonic are not checked."""
     filled = [(one, numbers) for one, numbers in zip(values, members, strict=True) if len(one)]
     if not all(_is_monotonic(one) for one, _ in filled):
         return

@@ -64,7 +64,7 @@ class TimeUnits:
 
 
 def parse_units(attributes: Mapping[str, Any]) -> TimeUnits | None:
-    """Return the time units that the attributes of a variable state; None if they state none, or none known here."""
+    """Return the time units in the attributes of a variable; None if there are none that h5zarr knows."""
     units, calendar = attributes.get("units"), attributes.get("calendar", "standard")
     if not isinstance(units, str) or not isinstance(calendar, str):
         return None
@@ -102,7 +102,7 @@ def count_days(calendar: str, year: int, month: int, day: int) -> int | None:
         case "proleptic_gregorian":
             return ordinary + _gregorian_leap_days(last)
         case "standard":
-            # Julian until 1582-10-04, the day before 1582-10-15; the two count alike around the year 250.
+            # Julian until 1582-10-04, which is followed by 1582-10-15. The two calendars agree in the third century.
             is_julian = (year, month, day) < (1582, 10, 15)
             return ordinary + (last // 4 - 2 if is_julian else _gregorian_leap_days(last))
     return None

@@ -62,18 +62,18 @@ def combine(
         Where to write: a name ending in .json, .json.gz, .json.zst or .parquet, `icechunk+file:///DIRECTORY` or
         `icechunk+s3://BUCKET/PREFIX`; `-` is standard output. None writes nothing.
     along
-        The dimension to join along, or several for tiles. If no file has it, a new one is made: ordered by a scalar
-        variable of that name, else in the order given. By default the unlimited dimension, else time, else the only
-        dimension whose length differs.
+        The dimension to join along, or several for tiles. If no file has it, it is a new dimension, ordered by
+        a scalar variable of that name, else in the order given. The default is the unlimited dimension, else time, else
+        the only dimension whose length differs.
     group, include, exclude
         The part of each file to join, as in `h5zarr.translate`.
     skip_broken
-        Leave out files that cannot be read, and name them in `problems`. By default they stop the job.
+        Leave out files that cannot be read, and name them in `problems`. By default, the first one raises its error.
     strict
         Raise `ProblemsFound` and write nothing if anything must be left out.
     max_inline_bytes
-        Limit for all inlined arrays together (default 64 MiB): coordinates, and pieces that are stored in another way
-        than most.
+        Limit for all inlined arrays together (default 64 MiB): coordinates, and pieces that are stored differently
+        from most.
     at_once
         How many files to read at a time.
     branch, message, overwrite
@@ -81,9 +81,9 @@ def combine(
     storage_options, anon, network, limits, allow
         How to open the files, as in `h5zarr.translate`.
     output_options
-        Options for fsspec to write `out` with.
+        fsspec options for writing `out`.
     on_file
-        Called with each file when it is done, and the number of files.
+        Called for each file that has been opened, with its name and the number of all files.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def combine(
     Raises
     ------
     NotJoinable
-        The files cannot be joined without a wrong value. Nothing was written.
+        Joining the files would give wrong values. Nothing was written.
     H5ZarrError
         A file cannot be read, or `out` cannot be written. Nothing was written.
 
@@ -176,7 +176,7 @@ def _open_pieces(
 
 
 def _choose_axes(pieces: Sequence[CubePiece], along: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of the axes. Raises ArgumentError if none are given and the files do not tell."""
+    """Return the names of the axes. Raises NotJoinable if `along` is None and the files do not determine the axis."""
     if along is not None:
         names = (along,) if isinstance(along, str) else several("along", along)
         if not names or len(set(names)) < len(names):

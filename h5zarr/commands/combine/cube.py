@@ -24,7 +24,7 @@ from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Hiera
 class Cube:
     """One dataset of many files: its axes, Zarr metadata and references, and the files they refer to.
 
-    `problems` name what is left out. `sources` are the names of the files, in the order given.
+    `problems` lists what is left out. `sources` has the names of the files, in the order given.
     """
 
     axes: tuple[CubeAxis, ...]
@@ -95,7 +95,7 @@ def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str) -> Iter
 
 
 def join_pieces(pieces: Sequence[CubePiece], along: Sequence[str], inlining: Inlining) -> Cube:
-    """Return one hierarchy of all pieces. Raises NotJoinable, with the files and the reason."""
+    """Return the cube of all pieces. Raises NotJoinable, which names the files and the reason."""
     axes = find_axes(pieces, along)
     variables = _find_members(pieces, axes)
     _check_duplicates(variables, axes)
@@ -152,7 +152,7 @@ def _find_members(pieces: Sequence[CubePiece], axes: Sequence[CubeAxis]) -> dict
 
 
 def _coordinates(piece: CubePiece) -> set[str]:
-    """Return the paths of coordinates, as xarray tells them apart: named like a dimension, or in `coordinates`."""
+    """Return the paths of coordinates by xarray's rules: named like a dimension, or listed in `coordinates`."""
     found = set()
     for path, node in piece.hierarchy.nodes.items():
         folder = path if isinstance(node, GroupNode) else path.rpartition("/")[0]
@@ -200,7 +200,7 @@ def _shift_urls(member: Member) -> ArrayNode:
 
 
 def _join_groups(groups: Sequence[GroupNode], axes: Sequence[CubeAxis]) -> GroupNode:
-    """Return a group with the attributes of the first piece, and the facts that hold for all."""
+    """Return a group with the attributes and variables of all pieces. If they differ, the first piece decides."""
     attributes: dict[str, Json] = {}
     for group in groups:
         for name, value in group.attributes.items():

@@ -1,4 +1,4 @@
-"""A variable in the files of a cube: where each belongs, the units of its times, and whether it is constant."""
+"""A variable in the files of a cube: its place in the cube, the units of its times, and whether it is constant."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Values = npt.NDArray[Any]
 class Member:
     """A variable in one piece, with an axis of length 1 for each new axis that it gets.
 
-    `slots` pairs the number of each joined dimension with that of the piece's slot.
+    `slots` pairs the number of each joined dimension with the number of the piece's slot along it.
     """
 
     piece: CubePiece

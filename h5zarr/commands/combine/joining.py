@@ -1,4 +1,4 @@
-"""Join the chunks of arrays: manifests one behind the other, in columns, without a loop over chunks. Pure."""
+"""Join the chunks of arrays: concatenate manifests in columns, without a loop over chunks. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from h5zarr.zarr_model.data_types import find_type
 from h5zarr.zarr_model.grid import RegularAxis, RegularGrid, make_axis, make_grid
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
 
-_MOST_CHUNKS = 1_000_000  # of an array that is cut so that its chunks are equal
+_MOST_CHUNKS = 1_000_000  # in an array that is cut into equal chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -41,12 +41,12 @@ class JoinedAxis:
 
     @property
     def is_whole(self) -> bool:
-        """Whether no chunk but the last is shorter than the others."""
+        """Whether all chunks except the last have the same length."""
         return len(set(self.chunks)) == 1 and all(length % self.chunks[0] == 0 for length in self.lengths[:-1])
 
     @property
     def is_padded(self) -> bool:
-        """Whether a chunk in the middle is stored in full, but has fewer elements."""
+        """Whether a chunk before the last is stored at full size but only partly used."""
         return any(length % chunk for length, chunk in zip(self.lengths[:-1], self.chunks[:-1], strict=True))
 
     @property
@@ -64,7 +64,7 @@ class JoinedAxis:
 
 
 def _divide(length: int, chunk: int) -> npt.NDArray[np.int64]:
-    """Return the lengths of chunks that divide a slot; the last has what is left."""
+    """Return the lengths of the chunks in a slot; the last has the rest."""
     lengths = np.full(-(-length // chunk), chunk, np.int64)
     if length % chunk:
         lengths[-1] = length % chunk
@@ -72,7 +72,7 @@ def _divide(length: int, chunk: int) -> npt.NDArray[np.int64]:
 
 
 def join_arrays(placed: Sequence[Placed], lengths: dict[int, tuple[int, ...]], fill_value: Json) -> ArrayNode:
-    """Return one array of arrays with the same type, codecs and chunks across the joined axes.
+    """Join arrays that have the same type and codecs, and the same chunks across the joined axes.
 
     `lengths` has the lengths of all slots along each joined dimension. Chunks that no piece has read as `fill_value`.
     Raises Unrepresentable if no chunk grid describes the result.
@@ -98,7 +98,7 @@ def _stored_shape(node: ArrayNode, joined: dict[int, JoinedAxis]) -> tuple[int, 
     """Return the one shape in which all chunks are stored. Raises Unrepresentable if there are several."""
     for axis in joined.values():
         if len(set(axis.chunks)) > 1:
-            raise Unrepresentable("chunks are stored in different lengths, and some are only filled in part")
+            raise Unrepresentable("chunks are stored in different lengths, and some are only partly filled")
     return node.chunk_shape
 
 
@@ -111,7 +111,7 @@ def _join_axis(placed: Sequence[Placed], dimension: int, lengths: tuple[int, ...
     for one in placed:
         slot, chunk = dict(one.slots)[dimension], one.node.chunk_shape[dimension]
         if chunks[slot] not in (None, chunk):
-            raise Unrepresentable("pieces beside each other have chunks of different lengths")
+            raise Unrepresentable("adjacent pieces have chunks of different lengths")
         chunks[slot] = chunk
     usual = next(chunk for chunk in chunks if chunk is not None)
     found: list[int] = []
@@ -123,7 +123,7 @@ def _join_axis(placed: Sequence[Placed], dimension: int, lengths: tuple[int, ...
 
 
 def _is_plain(node: ArrayNode) -> bool:
-    """Return whether chunks are just the values, one after the other."""
+    """Return whether chunks contain only the values, one after the other."""
     return [codec["name"] for codec in node.codecs] == ["bytes"] and _element_nbytes(node) is not None
 
 
@@ -136,7 +136,7 @@ def _element_nbytes(node: ArrayNode) -> int | None:
 
 
 def _make_equal(placed: Sequence[Placed], lengths: dict[int, tuple[int, ...]]) -> Sequence[Placed]:
-    """Return plain arrays that are cut so that all chunks are equal, where that is possible with few chunks."""
+    """Cut plain arrays into chunks of equal length, if this does not take too many chunks."""
     nodes = [one.node for one in placed]
     if set(lengths) != {0} or not all(_is_plain(node) for node in nodes):
         return placed
@@ -151,7 +151,7 @@ def _make_equal(placed: Sequence[Placed], lengths: dict[int, tuple[int, ...]]) -
 
 
 def _cut(node: ArrayNode, length: int) -> ArrayNode:
-    """Return a plain array with chunks of a shorter `length` along the first axis, which divides the present one."""
+    """Return a plain array with shorter chunks along the first axis. `length` divides the present length."""
     chunk, element = node.chunk_shape[0], _element_nbytes(node)
     assert element is not None
     row_nbytes = element * prod(node.chunk_shape[1:])
@@ -183,7 +183,7 @@ def _cut(node: ArrayNode, length: int) -> ArrayNode:
 
 
 def _trim(placed: Placed, axis: JoinedAxis) -> Placed:
-    """Return a plain array whose last chunk has only the bytes of its values, unless it is the last of all."""
+    """Return a plain array whose last chunk has only the bytes of its values. The last chunk of all stays."""
     node, slot = placed.node, dict(placed.slots)[0]
     length, chunk = axis.lengths[slot], axis.chunks[slot]
     element = _element_nbytes(node)

@@ -36,7 +36,7 @@ _LEAVE_OUT = "Leave the variable out with exclude=[PATH]."
 def join_variable(
     path: str, members: Sequence[Member], axes: Sequence[CubeAxis], times: Mapping[str, CommonTimes], budget: Budget
 ) -> ArrayNode:
-    """Return one array of the members. Raises NotJoinable, with the files and the reason."""
+    """Return one array of the members. Raises NotJoinable, which names the files and the reason."""
     first = members[0].node
     _check_shapes(path, members, axes)
     own = [axis for axis in axes if axis.name in first.dimension_names]
@@ -57,7 +57,7 @@ def join_variable(
 
 
 def _check_shapes(path: str, members: Sequence[Member], axes: Sequence[CubeAxis]) -> None:
-    """Raise NotJoinable unless all members have the same dimensions, of the same lengths but along the axes."""
+    """Raise NotJoinable unless all members have the same dimensions, and the same lengths except along the axes."""
     joined = {axis.name for axis in axes}
     first = members[0]
     for one in members:
@@ -71,7 +71,7 @@ def _check_shapes(path: str, members: Sequence[Member], axes: Sequence[CubeAxis]
 
 
 def _check_meaning(path: str, members: Sequence[Member], *, but_units: bool) -> None:
-    """Raise NotJoinable if the numbers do not mean the same in all files. Times may have been converted."""
+    """Raise NotJoinable if the numbers do not mean the same in all files. `but_units`: times are converted."""
     names = [name for name in _MEANING if not (but_units and name in ("units", "calendar"))]
     by_text: dict[str, list[Member]] = {}
     for one in members:
@@ -82,7 +82,7 @@ def _check_meaning(path: str, members: Sequence[Member], *, but_units: bool) -> 
     (_, some), (_, others) = list(by_text.items())[:2]
     differing = [name for name in names if some[0].node.attributes.get(name) != others[0].node.attributes.get(name)]
     names_ = names_of([one.piece for one in some]), names_of([one.piece for one in others])
-    what = f"{path}: {', '.join(differing) or FILL_VALUE} in {names_[1]} differ from {names_[0]}"
+    what = f"{path}: different {' and '.join(differing) or FILL_VALUE} in {names_[1]} than in {names_[0]}"
     raise NotJoinable(what, remedy=_LEAVE_OUT)
 
 
@@ -175,7 +175,7 @@ def _box(member: Member, lengths: Mapping[int, tuple[int, ...]], shape: tuple[in
 
 
 def _missing_value(path: str, member: Member, dtype: np.dtype[Any]) -> tuple[Any, np.dtype[Any]]:
-    """Return what stands for missing data in stored values, and their type."""
+    """Return the stored value that marks missing data, and the type of the values."""
     found = missing_number(member)
     if found is not None:
         return found, dtype
@@ -196,7 +196,7 @@ def missing_number(member: Member) -> Any:
 
 
 def _choose_fill(path: str, members: Sequence[Member], *, is_complete: bool) -> Json:
-    """Return the fill value of the result. It only matters for chunks that some piece does not have."""
+    """Return the fill value of the result. It matters only for chunks that a piece does not have."""
     unwritten = [one for one in members if _has_gaps(one.node)]
     fills = {json.dumps(one.node.fill_value): one for one in unwritten}
     if is_complete:
@@ -216,7 +216,7 @@ def _has_gaps(node: ArrayNode) -> bool:
     return node.manifest.count + len(node.manifest.inline) < node.grid.chunk_count
 
 
-# --- pieces that are stored in another way than most
+# --- pieces that are stored differently from most
 
 
 def _signature(node: ArrayNode) -> str:
@@ -230,7 +230,7 @@ def _decisive(configuration: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _most_common(members: Sequence[Member]) -> Member:
-    """Return the member whose way of storing most chunks have."""
+    """Return the first member that is stored like most of the chunks."""
     counts: Counter[str] = Counter()
     example: dict[str, Member] = {}
     for one in members:
@@ -241,13 +241,13 @@ def _most_common(members: Sequence[Member]) -> Member:
 
 
 def _encode_again(path: str, member: Member, like: ArrayNode, budget: Budget) -> Placed:
-    """Return a piece that is stored in another way, encoded like the others and inlined."""
+    """Return a piece that is stored differently, encoded again like most others, and inlined."""
     if _dtype(member.node).newbyteorder("=") != _dtype(like).newbyteorder("="):
         what = f"{path}: its type is {_dtype(member.node)} in {member.piece.name} and {_dtype(like)} in most files"
         raise NotJoinable(what, remedy=_LEAVE_OUT)
     nbytes = _nbytes(member.node)
     if not budget.allows(nbytes):
-        what = f"{path}: it is stored in another way in {member.piece.name} than in most files"
+        what = f"{path}: it is stored differently in {member.piece.name} than in most files"
         remedy = f"Allow {nbytes:,} more bytes to be inlined with max_inline_bytes=NUMBER, or leave it out."
         raise NotJoinable(what, remedy=remedy)
     values = member.values().astype(_dtype(like), copy=False)

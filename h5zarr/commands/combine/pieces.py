@@ -1,4 +1,4 @@
-"""The files that are joined: each is opened once, and its arrays are read as far as joining needs their values."""
+"""The files to join. Each is opened once, and only the values that joining needs are read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ class CubePiece:
         node = self.arrays[path]
         decoder = find_decoder(node, self.opened.sources.access.limits)
         if decoder is None:
-            raise Unsupported(f"{self.name}: the values of {path} must be read to join it, and a codec is not known")
+            raise Unsupported(
+                f"{self.name}: joining {path} needs its values, and h5zarr does not know one of its codecs"
+            )
         return ArrayValues(path, node, decoder, self.opened.sources)[(slice(None),) * len(node.shape)]
 
     def states(self) -> list[SourceState]:

@@ -1,4 +1,4 @@
-"""Times of several files in one unit in which every value is exact."""
+"""Convert the times of several files to one unit in which every value is exact."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 2**62
 
 @dataclass(frozen=True, slots=True)
 class CommonTimes:
-    """The units that all files share now, and a step and epoch to convert to."""
+    """The common units, as text and as a step and an epoch."""
 
     units: str
     step: int
@@ -35,7 +35,7 @@ class CommonTimes:
 def find_common(times: Sequence[tuple[Values, TimeUnits]]) -> CommonTimes:
     """Return the longest unit, since the epoch of the first, in which all times are whole numbers.
 
-    Raises Unrepresentable if calendars differ, or if a time is no whole number of nanoseconds.
+    Raises Unrepresentable if calendars differ, or if a time is not a whole number of nanoseconds.
     """
     first = times[0][1]
     calendars = sorted({units.calendar for _, units in times})
@@ -49,7 +49,7 @@ def find_common(times: Sequence[tuple[Values, TimeUnits]]) -> CommonTimes:
 
 
 def _count(values: Values, units: TimeUnits, step: int, epoch: int) -> Values | None:
-    """Return how many steps of `step` nanoseconds the times are after `epoch`; None if one is no whole number."""
+    """Return the times in steps of `step` nanoseconds since `epoch`; None if one is not a whole number."""
     shift, rest = divmod(units.epoch - epoch, step)
     if rest or abs(shift) > _MOST:
         return None
@@ -60,7 +60,7 @@ def _count(values: Values, units: TimeUnits, step: int, epoch: int) -> Values | 
             return None
         scaled = values.astype(np.int64) * factor
         return None if (scaled % divisor).any() else scaled // divisor + shift
-    # A float stands for the whole number of steps that it is nearest to, if that number gives the same float again.
+    # A float counts as the nearest whole number of steps, if that number converts back to the same float.
     exact = values.astype(np.longdouble)
     counted = np.rint(exact * factor / divisor)
     if not np.isfinite(counted).all() or (np.abs(counted) > _MOST).any():

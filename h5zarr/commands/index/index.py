@@ -114,7 +114,7 @@ def index(
     storage_options, anon, network, limits, allow
         How to open the files, as in `h5zarr.translate`.
     output_options
-        Options for fsspec to write `out` with.
+        fsspec options for writing `out`.
     overwrite
         Replace files in `out` even if they are not references, as in `h5zarr.translate`. Without it, their sources
         fail.
@@ -122,7 +122,8 @@ def index(
         A name for the list `sources`, whose entries are then exact paths and URLs, not patterns or directories. Sources
         found earlier under the same name and missing now have vanished.
     on_plan, on_row, is_stopped
-        Called with the plan, with each finished row, and often, to ask whether to stop.
+        Callbacks: `on_plan` gets the plan, and `on_row` each finished row. `is_stopped` is called often; the run ends
+        when it returns True.
 
     Returns
     -------
@@ -189,7 +190,7 @@ def index(
         with dask_client(dask) as client, run.leased():
             catalog = None if job.rebuild_catalog else Catalog(place)
             find = partial(_list, sources, found_by, access, catalog, place, is_stopped)
-            return run.go(find, catalog, _Hiring(workers, client or executor))
+            return run.go(find, catalog, _WorkersFactory(workers, client or executor))
     except Stopped:
         return run.report.end("stopped")
 
@@ -234,7 +235,7 @@ def _list(
 
 
 def _is_output(url: str, place: Place) -> bool:
-    """Return whether a file below `out` belongs to the index: sources may be there, too."""
+    """Return whether a file below `out` belongs to the index. Sources may be there, too."""
     name = place.name_of(url)
     if name is None:
         return False
@@ -243,8 +244,8 @@ def _is_output(url: str, place: Place) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Hiring:
-    """How to get workers, once there is work for them."""
+class _WorkersFactory:
+    """Starts workers when there is work for them."""
 
     count: int | None
     executor: Any

@@ -173,7 +173,7 @@ def _is_taken(directory: str, shown: str) -> bool:
         return False
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise OutputError(shown, f"this is not a directory for a repository ({reason})") from None
+        raise OutputError(shown, f"this cannot be the directory of a repository ({reason})") from None
 
 
 @contextmanager
