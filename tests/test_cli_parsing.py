@@ -40,7 +40,12 @@ def test_translate_with_many_files_names_the_command_that_is_meant(tmp_path: Pat
         (["inspect", "a", "--network", "timeout=3"], "network has no 'timeout'; .*: did you mean timeout_seconds"),
         (["inspect", "a", "--limits", "dept=3"], "limits has no 'dept'; .*: did you mean depth"),
         (["convert", "a", "b", "c", "d"], "convert takes one SOURCE and one OUT, but 2 more were given"),
-        (["status", "a", "b"], "there are too many arguments, but 1 more was given"),
+        (["status", "a", "b"], "status takes one OUT, but 1 more was given"),
+        (["inspect", "a", "sst"], "inspect takes one SOURCE, but 1 more was given\nFor one variable: .* --path NAME"),
+        (["--verison"], "there is no option --verison: did you mean --version"),
+        (["--xyzzy=secret", "inspect", "a"], r"there is no option --xyzzy\n"),
+        (["help"], "'help' is not one of .*\nFor example: h5zarr translate .* h5zarr --help lists the commands"),
+        (["ocean.nc", "ocean.json"], "'ocean.nc' is not one of .*\nFor example: h5zarr translate ocean.nc ocean.json"),
     ],
 )
 def test_what_is_mistyped_is_suggested(words: list[str], what: str, capsys: Captured) -> None:
@@ -48,6 +53,12 @@ def test_what_is_mistyped_is_suggested(words: list[str], what: str, capsys: Capt
     said = capsys.readouterr().err
     assert re.search(what, said), said
     assert "secret" not in said
+
+
+@pytest.mark.parametrize("command", ["translate", "convert", "inspect", "status", "check", "index"])
+def test_usage_is_short_so_that_the_error_stands_out(command: str, capsys: Captured) -> None:
+    assert main([command, "a", "b", "--xyzzy"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) <= 3
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,21 @@ from h5zarr.cli.translate import add_translate
 from h5zarr.cli.validate import add_validate
 from h5zarr.cli.verify import add_verify
 
+_INSTEAD = {
+    "translate": "\nFor several files: h5zarr index SOURCE [SOURCE ...] OUT",
+    "inspect": "\nFor one variable: h5zarr inspect SOURCE --path NAME",
+}
 DESCRIPTION = "Read local and remote HDF5 and netCDF files as Zarr, without copying a byte."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 all done, 1 done with problems, 2 nothing done."""
     parser = build_parser()
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
-        arguments, unknown = parser.parse_known_args(argv)
+        if words and words[0].startswith("--") and not parser.knows(words[0]):
+            parser.refuse_options([words[0].partition("=")[0]])  # argparse would only miss the command
+        arguments, unknown = parser.parse_known_args(words)
         if hasattr(arguments, "places"):  # argparse ends their list at the first option
             arguments.places += [word for word in unknown if not word.startswith("-")]
             unknown = [word for word in unknown if word.startswith("-")]
@@ -59,21 +66,24 @@ def _refuse(parser: argparse.ArgumentParser, arguments: argparse.Namespace, unkn
     assert isinstance(own, Parser)
     if options := [word.partition("=")[0] for word in unknown if word.startswith("-")]:
         own.refuse_options(options)
-    several = {"translate": "\nFor several files: h5zarr index SOURCE [SOURCE ...] OUT", "convert": ""}
-    what = f"{name} takes one SOURCE and one OUT" if name in several else "there are too many arguments"
-    own.error(f"{what}, but {len(unknown)} more {'was' if len(unknown) == 1 else 'were'} given{several.get(name, '')}")
+    takes = " and ".join(f"one {action.metavar}" for action in own._actions if not action.option_strings)
+    more = f"{len(unknown)} more {'was' if len(unknown) == 1 else 'were'} given"
+    own.error(f"{name} takes {takes}, but {more}{_INSTEAD.get(name, '')}")
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of all commands; `arguments.command` is the function to call."""
-    parser = cast(type[argparse.ArgumentParser], Parser)(
+    parser = Parser(
         prog="h5zarr",
         description=DESCRIPTION,
         epilog=f"h5zarr COMMAND --help shows examples.\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"h5zarr {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = cast(
+        "argparse._SubParsersAction[argparse.ArgumentParser]",
+        parser.add_subparsers(metavar="COMMAND", required=True),
+    )
     add_translate(commands)
     add_convert(commands)
     add_inspect(commands)

@@ -63,6 +63,7 @@ def add_convert(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """Add the `convert` command."""
     parser = commands.add_parser(
         "convert",
+        usage="h5zarr convert [OPTION ...] SOURCE OUT",
         help="write references from one container into another",
         description=HELP,
         epilog=EXAMPLES,

@@ -44,6 +44,7 @@ def add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     """Add the `inspect` command."""
     parser = commands.add_parser(
         "inspect",
+        usage="h5zarr inspect [OPTION ...] SOURCE",
         help="show what a file contains",
         description=HELP,
         epilog=EXAMPLES,

@@ -153,7 +153,7 @@ def add_overwrite(parser: Parser, what: str = "OUT or FILE") -> None:
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help=f"replace {what} even if h5zarr could not have written what is there. HDF5 and netCDF files are never "
+        help=f"replace {what} even if it holds neither references nor a report. HDF5 and netCDF files are never "
         "replaced",
     )
 

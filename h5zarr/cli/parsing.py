@@ -19,8 +19,17 @@ class Parser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         known = [str(choice) for choice in action.choices]
-        what = f"{value!r} is not one of {', '.join(known)}{suggestion(str(value), known)}"
+        meant = suggestion(str(value), known)
+        if not meant and action.metavar == "COMMAND":
+            meant = f"\nFor example: {self.prog} translate ocean.nc ocean.json. {self.prog} --help lists the commands."
+        what = f"{value!r} is not one of {', '.join(known)}{meant}"
         raise argparse.ArgumentError(action, what)
+
+    def knows(self, name: str) -> bool:
+        """Return whether this is an option, or the beginning of one, which argparse accepts."""
+        return any(
+            flag.startswith(name.partition("=")[0]) for action in self._actions for flag in action.option_strings
+        )
 
     def refuse_options(self, names: list[str]) -> NoReturn:
         """End with an error that names unknown options of this command, and the options that may be meant."""

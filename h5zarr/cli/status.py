@@ -35,6 +35,7 @@ def add_status(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add the `status` command."""
     parser = commands.add_parser(
         "status",
+        usage="h5zarr status [OPTION ...] OUT",
         help="summarise the catalog of an index",
         description=HELP,
         epilog=EXAMPLES,

@@ -61,6 +61,7 @@ def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     """Add the `translate` command."""
     parser = commands.add_parser(
         "translate",
+        usage="h5zarr translate [OPTION ...] SOURCE OUT",
         help="write Zarr references for a file",
         description=HELP,
         epilog=EXAMPLES,
