@@ -96,20 +96,20 @@ KINDS: tuple[FileKind, ...] = (
         _starts(b"CDF\x01", b"CDF\x02", b"CDF\x05"),
     ),
     FileKind("empty", "an empty file", "Check the path or URL; a download may have failed.", lambda head: not head),
-    FileKind("gzip", "a gzip file", "Decompress it first: gunzip FILE.", _starts(b"\x1f\x8b")),
-    FileKind("bzip2", "a bzip2 file", "Decompress it first: bunzip2 FILE.", _starts(b"BZh")),
-    FileKind("xz", "an xz file", "Decompress it first: unxz FILE.", _starts(b"\xfd7zXZ\0")),
-    FileKind("zstd", "a Zstandard file", "Decompress it first: unzstd FILE.", _starts(b"\x28\xb5\x2f\xfd")),
+    FileKind("gzip", "a gzip file", "Decompress a local copy first: gunzip FILE.", _starts(b"\x1f\x8b")),
+    FileKind("bzip2", "a bzip2 file", "Decompress a local copy first: bunzip2 FILE.", _starts(b"BZh")),
+    FileKind("xz", "an xz file", "Decompress a local copy first: unxz FILE.", _starts(b"\xfd7zXZ\0")),
+    FileKind("zstd", "a Zstandard file", "Decompress a local copy first: unzstd FILE.", _starts(b"\x28\xb5\x2f\xfd")),
     FileKind(
         "zip",
         "a zip archive",
-        "Unpack it first: unzip FILE. To read one file inside it: zip://NAME::FILE.",
+        "Unpack a local copy first: unzip FILE. To read one file inside it: zip://NAME::FILE.",
         _starts(b"PK\x03\x04", b"PK\x05\x06"),
     ),
     FileKind(
         "tar",
         "a tar archive",
-        "Unpack it first: tar xf FILE. To read one file inside it: tar://NAME::FILE.",
+        "Unpack a local copy first: tar xf FILE. To read one file inside it: tar://NAME::FILE.",
         lambda head: head[257:262] == b"ustar",
     ),
     FileKind(
@@ -161,7 +161,7 @@ KINDS: tuple[FileKind, ...] = (
     FileKind(
         "html",
         "an HTML page",
-        "This is probably a login or error page: open the URL in a browser, and check the URL and the credentials.",
+        "This is probably a login or error page, or a list of files: open the URL in a browser to see which.",
         _is_html,
     ),
     FileKind(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,14 @@ def test_the_extras_provide_what_the_table_says() -> None:
     for package, extra in EXTRAS.items():
         assert any(needed.startswith(package) for needed in told[extra]), package
     assert set(PROTOCOLS.values()) <= set(EXTRAS)
+
+
+@pytest.mark.parametrize("call", [lambda: h5zarr.index(OCEAN, "refs"), lambda: h5zarr.status("refs")])
+def test_an_index_in_python_names_the_package_that_is_missing(
+    call: Callable[[], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(PackageMissing, match=r"^refs: the catalog needs the package pyarrow"):
+        call()
+    assert not list(tmp_path.iterdir())

@@ -44,7 +44,7 @@ def _tarred() -> bytes:
 # By row of the table: files of that kind, and a word of the advice.
 FILES: dict[str, tuple[str, bytes, ...]] = {
     "empty": ("a download may have failed", b""),
-    "gzip": ("gunzip", gzip.compress(OCEAN)),
+    "gzip": ("Decompress a local copy first: gunzip FILE", gzip.compress(OCEAN)),
     "bzip2": ("bunzip2", bz2.compress(OCEAN)),
     "xz": ("unxz", lzma.compress(OCEAN)),
     "zstd": ("unzstd", b"\x28\xb5\x2f\xfd" + bytes(40)),
@@ -61,7 +61,12 @@ FILES: dict[str, tuple[str, bytes, ...]] = {
     "npy": ("numpy.load", b"\x93NUMPY\x01\0v\0{'descr': '<f8', }"),
     "matlab": ("-v7.3", b"MATLAB 5.0 MAT-file, Platform: GLNXA64" + bytes(100)),
     "git-lfs": ("git lfs pull", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n"),
-    "html": ("login or error page", b"<!DOCTYPE html>\n<html>", b"\n <HTML><body>", b"\xef\xbb\xbf<html>"),
+    "html": (
+        "login or error page, or a list of files",
+        b"<!DOCTYPE html>\n<html>",
+        b"\n <HTML><body>",
+        b"\xef\xbb\xbf<html>",
+    ),
     "xml": ("error message of a server", b'<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>'),
     "zarr": (
         "open_zarr",

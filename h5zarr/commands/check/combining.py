@@ -126,7 +126,7 @@ def _compare_path(path: str, files: Sequence[FileFacts], axis: Axis) -> Iterator
 
 
 def _presence(path: str, facts: FileFacts) -> str:
-    return "there" if path in facts.arrays else "refused" if path in facts.refused else "missing"
+    return "present" if path in facts.arrays else "refused" if path in facts.refused else "missing"
 
 
 def _compare_arrays(path: str, arrays: Mapping[int, ArrayFacts], axis: Axis) -> Iterator[tuple[str, str, ByFile]]:

@@ -23,6 +23,7 @@ from h5zarr.commands.translate.options import make_options
 from h5zarr.containers.registry import container_of_format, mark_location, output_formats
 from h5zarr.errors import ArgumentError, SourceGone
 from h5zarr.io.access import Access
+from h5zarr.io.location import Location
 from h5zarr.packages import require, require_output
 
 
@@ -145,6 +146,7 @@ def index(
     >>> h5zarr.index("ocean*.nc", "refs", workers=1)
     <h5zarr.IndexReport of refs: finished, 0 indexed, 0 indexed with problems, 1 unchanged, 0 failed>
     """
+    require("pyarrow", f"{Location.parse(os.fspath(out))}: the catalog")
     container = container_of_format(format)  # raises for an unknown one
     require_output(mark_location(container, f"{os.fspath(out)}/x{output_formats()[format]}"), f"format={format!r}")
     if dask is not None:
