@@ -35,6 +35,14 @@ class H5ZarrError(Exception):
         if self.remedy:
             self.add_note(self.remedy)
 
+    def advising(self, more: str) -> Self:
+        """Add a sentence to the remedy, and return this error."""
+        notes = getattr(self, "__notes__", [])
+        self.__notes__ = [note for note in notes if note != self.remedy]
+        self.remedy = f"{self.remedy} {more}".strip()
+        self.add_note(self.remedy)
+        return self
+
     def naming(self, where: str) -> Self:
         """Prefix the message with the location `where`, unless it has that prefix, and return this error."""
         if not str(self).startswith(f"{where}:"):

@@ -66,6 +66,27 @@ def test_a_missing_file_on_a_server_is_a_file_not_found_error(reader: Callable[.
         reader(server.url("/missing.nc"))
 
 
+@pytest.mark.parametrize("name", ["data.example.org/a.nc", "127.0.0.1:8000/a.nc", "localhost/a.nc"])
+def test_a_url_without_a_protocol_is_recognised(name: str) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        h5zarr.translate(name)
+    assert caught.value.remedy == f"If this is a URL, write https://{name}."
+
+
+def test_only_readers_of_references_hear_that_a_file_may_have_moved(tmp_path: Path) -> None:
+    source = tmp_path / "a.nc"
+    source.write_bytes(Path(OCEAN).read_bytes())
+    h5zarr.translate(source, tmp_path / "a.json")
+    source.unlink()
+    with pytest.raises(FileNotFoundError) as caught:
+        h5zarr.translate(source)
+    assert caught.value.remedy == "Check the path or URL."
+    with xr.open_dataset(tmp_path / "a.json", engine="h5zarr") as dataset, pytest.raises(FileNotFoundError) as caught:
+        dataset.sst.load()
+    assert caught.value.remedy.endswith("it has been moved or removed since: translate it again from its new place.")
+    assert caught.value.__notes__[0] == caught.value.remedy
+
+
 def test_a_directory_is_an_is_a_directory_error(reader: Callable[..., Any], tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError, match="this is a directory") as caught:
         reader(str(tmp_path))

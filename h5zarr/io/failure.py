@@ -8,7 +8,9 @@ errors are raised outside `except` blocks: otherwise they would carry the origin
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from h5zarr.errors import (
@@ -92,9 +94,11 @@ class Failure(NamedTuple):
 
 GONE = Failure(
     "there is no such file",
-    "Check the path or URL. If references refer to it, the file has been moved or removed: translate it where it is.",
+    "Check the path or URL.",
     SourceGone,
 )
+_MOVED = "If references name it, it has been moved or removed since: translate it again from its new place."
+_HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}(?::\d+)?/|(?:localhost|\d+\.\d+\.\d+\.\d+)(?::\d+)?/", re.IGNORECASE)
 DIRECTORY = Failure(
     "this is a directory",
     "Give the path or URL of a file in it. For all files in it: h5zarr index.",
@@ -155,9 +159,21 @@ def source_error(url: str, failure: Failure, span: Span | None = None) -> Source
         remedy = rules.check or remedy
     elif failure.kind is SourceGone and failure.remedy == GONE.remedy and rules.is_bucket:
         remedy += " A prefix that looks like a directory is not a file. Also check endpoint_url, or the account."
+    elif failure is GONE and _HOST.match(url):
+        remedy = f"If this is a URL, write https://{url}."
     error = failure.kind(f"{url}:{where} {failure.what}", remedy=remedy)
     error.filename = url
     return error
+
+
+@contextmanager
+def advising_readers() -> Iterator[None]:
+    """Add to errors about missing files what to do if references name the file. For reading values, not for scans."""
+    try:
+        yield
+    except SourceGone as error:
+        error.advising(_MOVED)
+        raise
 
 
 def or_source_error(url: str, timeout_seconds: float, act: Callable[[], T]) -> T:

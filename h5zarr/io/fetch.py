@@ -107,6 +107,7 @@ async def fetch(filesystem: Any, path: str, span: Span, network: RetryPolicy, lo
     async def ask(begun: Begun) -> bytes:
         response = await request_range(filesystem, path, span, watch.condition.options, begun)
         log.nbytes += len(response.body)
+        log.is_range_ignored |= response.is_range_ignored
         watch.check(response)
         if len(response.body) < span.nbytes:
             raise ShortBody(len(response.body), span.nbytes)

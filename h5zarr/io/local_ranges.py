@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import wait
 
 from h5zarr.errors import SourceError
-from h5zarr.io.failure import Failure, source_error
+from h5zarr.io.failure import Failure, advising_readers, source_error
 from h5zarr.io.local import LocalSource
 from h5zarr.io.ranges import Column, Deliver
 from h5zarr.io.source import Identity
@@ -75,7 +75,8 @@ class LocalRanges:
     def _open(self) -> LocalSource:
         with self._lock:
             if self._source is None:
-                source = LocalSource(self.url)
+                with advising_readers():
+                    source = LocalSource(self.url)
                 if self._expected is not None:
                     check_unchanged(self.url, self._expected, source.identity)
                 self._source = source

@@ -19,6 +19,8 @@ class RequestLog:
     requests: int = 0
     nbytes: int = 0
     infos: int = 0
+    is_range_ignored: bool = field(default=False, compare=False)
+    """Whether the server sent the whole file instead of a range."""
     is_local: bool = field(default=False, compare=False)
     """Whether all of it was read from local files, where rounds and requests cost nothing."""
 

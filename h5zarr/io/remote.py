@@ -74,6 +74,7 @@ class RemoteSource(PlannedSource):
         body, stated = response.body, response.stated
         self._note_pace(response)
         self.log.nbytes += len(body)
+        self.log.is_range_ignored |= response.is_range_ignored
         self.log.rounds += 1
         if stated.get("size") is None or len(body) not in (int(stated["size"]), span.nbytes):
             return False

@@ -13,7 +13,16 @@ from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
 
 from h5zarr.errors import SourceChanged
 from h5zarr.io.access import Access
-from h5zarr.io.failure import NO_SIZE, SHRUNK, FetchError, ShortBody, describe_failure, or_source_error, source_error
+from h5zarr.io.failure import (
+    NO_SIZE,
+    SHRUNK,
+    FetchError,
+    ShortBody,
+    advising_readers,
+    describe_failure,
+    or_source_error,
+    source_error,
+)
 from h5zarr.io.fetch import Watch, fetch, fetch_one_by_one, fetch_whole
 from h5zarr.io.filesystems import find_filesystem
 from h5zarr.io.location import Location
@@ -67,6 +76,7 @@ class RemoteRanges:
         self._nbytes: int | None = None
         self._is_sized = False
 
+    @advising_readers()
     def read(self, address: Column, nbytes: Column, deliver: Deliver, *, is_light: bool = False) -> None:
         if self._expected is not None:
             self._check_inside(Span(0, int((address + nbytes).max(initial=0))), self._expected.nbytes)
@@ -83,6 +93,7 @@ class RemoteRanges:
             failure, span = describe_failure(failed.error, self._network.timeout_seconds), failed.span
         raise source_error(self.url, failure, span)
 
+    @advising_readers()
     def read_whole(self) -> bytes:
         opened = self._open()
         return self._translate_errors(lambda: fetch_whole(opened.filesystem, opened.path, self._network, self.log))
@@ -110,6 +121,7 @@ class RemoteRanges:
         return or_source_error(self.url, self._network.timeout_seconds, act)
 
     @property
+    @advising_readers()
     def nbytes(self) -> int:
         """The size of the file. Takes a request."""
         opened = self._open()

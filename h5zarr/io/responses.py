@@ -38,6 +38,8 @@ class Response(NamedTuple):
 
     `wait_seconds` is the time until the response began; None if only the total time is known. The last `rest_nbytes` of
     the body took `rest_seconds`; 0 if unknown. The first bytes arrive with the headers, so their time is unknown.
+
+    `is_range_ignored` says that the server sent the whole file, and does not claim that it could send a range.
     """
 
     body: bytes
@@ -45,6 +47,7 @@ class Response(NamedTuple):
     wait_seconds: float | None = None
     rest_seconds: float = 0.0
     rest_nbytes: int = 0
+    is_range_ignored: bool = False
 
 
 def states_identity(filesystem: Any) -> bool:
@@ -116,7 +119,10 @@ async def _receive(http_response: Any, span: Span, started: float) -> Response:
     if size is None and http_response.status == 200 and http_response.content_length == len(body):
         size = len(body)
     pace = began - started, ended - began, max(0, len(body) - early_nbytes)
-    return Response(body, stated if size is None else {**stated, "size": size}, *pace)
+    # Some servers that know ranges send the whole file for a range that covers it.
+    knows_ranges = http_response.status == 206 or headers.get("Accept-Ranges", "").lower() == "bytes"
+    is_ignored = len(body) > span.nbytes or not knows_ranges
+    return Response(body, stated if size is None else {**stated, "size": size}, *pace, is_ignored)
 
 
 async def _request_s3(filesystem: Any, path: str, span: Span, only_if: Mapping[str, Any], begun: Begun) -> Response:

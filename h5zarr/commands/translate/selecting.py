@@ -39,6 +39,11 @@ class Selection:
         below = {moved: node for path, node in tree.nodes.items() if (moved := _below(path, root)) is not None}
         wanted = self._wanted(below)
         nodes = {path: node for path, node in below.items() if isinstance(node, TreeGroup) or wanted(path)}
+        if self.exclude and not _has_variable(nodes) and _has_variable(below):
+            raise NothingSelected(
+                f"{', '.join(self.exclude)} excludes every array",
+                remedy="Exclude less: h5zarr inspect lists the names.",
+            )
         if self.include:
             nodes = _without_idle_groups(nodes)
         return replace(
@@ -59,6 +64,10 @@ class Selection:
             raise NothingSelected(f"nothing matches {', '.join(self.include)}")
         along = {coordinate for path in named for coordinate in _coordinates(path, nodes)}
         return lambda path: (included(path) or path in along) and not excluded(path)
+
+
+def _has_variable(nodes: Mapping[str, TreeGroup | Variable]) -> bool:
+    return any(isinstance(node, Variable) for node in nodes.values())
 
 
 def _coordinates(path: str, nodes: Mapping[str, TreeGroup | Variable]) -> Iterator[str]:

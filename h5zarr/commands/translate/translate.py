@@ -180,7 +180,8 @@ def run_translation(
             on_open(opened.log)
         translation = translate_source(opened, os.fspath(source), options, access, container=container)
     if options.strict and translation.problems:
-        raise ProblemsFound(translation.problems)
+        with naming_errors(translation.source):
+            raise ProblemsFound(translation.problems)
     accept(translation)
     if output is not None:
         translation.write_to(output)
@@ -217,7 +218,9 @@ def translate_scanned(
 ) -> Translation:
     """Return the translation of an open source that is already scanned; the time of the scan is unknown here."""
     target, hidden = Location.parse(options.target_url or url).for_references()
-    warnings = (_secret_left_out(target),) if hidden else ()
+    warnings: tuple[Problem, ...] = (_secret_left_out(target),) if hidden else ()
+    if source.log.is_range_ignored and options.target_url is None:
+        warnings += (_RANGES_IGNORED,)
     if isinstance(file, ClassicFile):
         return _translate_classic(source, file, url, target, options, warnings, container)
     with find_related(source, file, url, access, target=target, opener=opener) as related:
@@ -311,6 +314,14 @@ def _fit(hierarchy: Hierarchy, options: Options, container: Container | None) ->
         nz=options.nz,
         joinable=options.joinable,
     )
+
+
+_RANGES_IGNORED = Problem(
+    "/",
+    "ranges",
+    "the server ignores byte ranges: each read transfers the whole file, and most readers other than h5zarr fail",
+    "Copy the file to a server with range requests, and give its URL with target_url=URL; or read a local copy.",
+)
 
 
 def _secret_left_out(target: str) -> Problem:

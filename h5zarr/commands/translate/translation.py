@@ -25,7 +25,7 @@ class ProblemsFound(H5ZarrError):
     """Some of the file cannot be translated, and the user asked for all or nothing."""
 
     kind = "strict"
-    remedy = "Exclude the objects named above with exclude=[PATTERN], or write the rest without strict=True."
+    remedy = "Exclude these objects with exclude=[PATTERN], or write the rest without strict=True."
 
     def __init__(self, problems: Sequence[Problem], because: str = "strict=True: nothing was written") -> None:
         self.problems = tuple(problems)

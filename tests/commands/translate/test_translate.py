@@ -16,6 +16,7 @@ from h5zarr.commands.translate.selecting import NothingSelected
 from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.errors import H5ZarrError, OutputError, SourceError
 from tests.made_files import make_ocean, make_plain
+from tests.servers import Faults, RangeServer
 
 SECRET = "hunter2"
 
@@ -71,6 +72,7 @@ def test_strict_writes_nothing_and_lists_the_problems(ocean: Path, tmp_path: Pat
     with pytest.raises(ProblemsFound) as caught:
         translate(ocean, out, strict=True)
     assert [problem.path for problem in caught.value.problems] == ["/ragged"]
+    assert str(caught.value) == f"{ocean}: 1 problem found with strict=True: nothing was written"
     assert not out.exists()
     translate(ocean, out, strict=True, exclude=["ragged"])
     assert out.exists()
@@ -84,6 +86,8 @@ def test_a_selected_group_is_the_root_of_the_references(ocean: Path, tmp_path: P
 def test_a_selection_without_anything_is_an_error_and_writes_nothing(ocean: Path, tmp_path: Path) -> None:
     with pytest.raises(NothingSelected):
         translate(ocean, tmp_path / "refs.json", include=["salt"])
+    with pytest.raises(NothingSelected, match=r": \* excludes every array"):
+        translate(ocean, tmp_path / "refs.json", exclude=["*"])
     assert not (tmp_path / "refs.json").exists()
 
 
@@ -183,3 +187,28 @@ def test_secrets_do_not_reach_errors() -> None:
     with pytest.raises(SourceError) as caught:
         translate(url, storage_options={"token": SECRET})
     assert SECRET not in f"{caught.value} {caught.value.remedy} {caught.value.__cause__}"
+
+
+@pytest.mark.parametrize("claim", ["none", "bytes"])
+def test_a_server_that_ignores_ranges_is_a_warning(plain: Path, claim: str) -> None:
+    """Some servers that know ranges send the whole file if the range covers it, so that alone is not enough."""
+    files = {"/plain.h5": plain.read_bytes()}
+    with RangeServer(files, faults=Faults(ignore_range=True)) as server:
+        server.headers["Accept-Ranges"] = claim
+        url = server.url("/plain.h5")
+        warnings = translate(url).warnings
+        assert translate(url, target_url="https://host/plain.h5").warnings == ()
+    assert [warning.kind for warning in warnings] == (["ranges"] if claim == "none" else [])
+
+
+def test_a_longer_answer_than_requested_shows_that_ranges_are_ignored(plain: Path) -> None:
+    with RangeServer({"/plain.h5": plain.read_bytes()}, faults=Faults(ignore_range=True)) as server:
+        (warning,) = translate(server.url("/plain.h5"), network={"first_read_nbytes": 512}).warnings
+    assert warning.message.startswith("the server ignores byte ranges")
+    assert "target_url=URL" in warning.remedy
+
+
+def test_a_server_that_sends_ranges_is_no_warning(plain: Path) -> None:
+    with RangeServer({"/plain.h5": plain.read_bytes()}) as server:
+        server.headers["Accept-Ranges"] = "none"
+        assert translate(server.url("/plain.h5")).warnings == ()
