@@ -16,8 +16,6 @@ from h5zarr.commands.index.rows import Row, Status
 from h5zarr.display import counted, readable, summary_repr
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.access import Access
-from h5zarr.io.location import Location
-from h5zarr.packages import require
 
 _REASONS, _SOURCES = 10, 5  # how much is shown unless everything is wanted: reasons per status, sources per reason
 _ATTENTION = (Status.FAILED, Status.STALE, Status.INDEXED_WITH_PROBLEMS, Status.VANISHED)
@@ -117,7 +115,6 @@ def status(
     >>> h5zarr.status("refs").arrays
     6
     """
-    require("pyarrow", f"{Location.parse(os.fspath(out))}: the catalog")
     access = Access.from_options(storage_options, network, anon=anon)
     place = Place(out, access.options_for(os.fspath(out)), access.network)
     catalog = Catalog(place)
