@@ -7,7 +7,7 @@ import pytest
 
 from h5zarr.commands.translate.selecting import NothingSelected
 from h5zarr.errors import H5ZarrError, MalformedFile, SourceChanged, SourceError, Unrepresentable, Unsupported
-from h5zarr.filters.toolkit import PackageMissing
+from h5zarr.filters.toolkit import FilterPackageMissing
 
 KINDS = [
     MalformedFile,
@@ -15,7 +15,7 @@ KINDS = [
     SourceChanged,
     Unsupported,
     Unrepresentable,
-    PackageMissing,
+    FilterPackageMissing,
     NothingSelected,
 ]
 

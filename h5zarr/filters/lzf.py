@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from h5zarr.errors import MalformedFile
-from h5zarr.filters.toolkit import PackageMissing, Values, load, most
+from h5zarr.filters.toolkit import FilterPackageMissing, Values, load, most
 
 _FILTER_VERSION, _LIBRARY_VERSION = 4, 0x0105
 _MOST_FROM_A_BYTE = 88  # three bytes encode at most 264
@@ -33,7 +33,7 @@ def decode(content: bytes, values: Values, nbytes: int) -> bytes:
     room = min(most(nbytes), _MOST_FROM_A_BYTE * len(content))
     try:
         imagecodecs = load("imagecodecs", "lzf")
-    except PackageMissing:
+    except FilterPackageMissing:
         return _interpreted(content, room)
     try:
         return bytes(imagecodecs.lzf_decode(content, out=room)) if content else b""

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.errors import MalformedFile, PackageMissing, Unsupported
 
 Values: TypeAlias = tuple[int, ...]  # the client data of a filter
 Codec: TypeAlias = dict[str, Any]  # a codec as Zarr v3 metadata has it
@@ -128,8 +128,8 @@ def check_room(given: int, nbytes: int, what: str) -> None:
 # --- optional packages
 
 
-class PackageMissing(Unsupported, ImportError):
-    """The filter is known, but the package that decodes it is not installed."""
+class FilterPackageMissing(Unsupported, PackageMissing):
+    """The filter is known, but the package that decodes it is not installed. Only arrays with the filter are left out."""
 
     remedy = "Install it, or all packages for filters: pip install blosc2 imagecodecs zfpy"
 
@@ -141,4 +141,6 @@ def load(package: str, filter_name: str) -> Any:
     except ImportError as error:
         name = package.partition(".")[0]
         remedy = f"Install it: pip install {name}"
-        raise PackageMissing(f"filter {filter_name} needs the package {name}", remedy=remedy) from error
+        failure = FilterPackageMissing(f"filter {filter_name} needs the package {name}", remedy=remedy)
+        failure.name = name
+        raise failure from error

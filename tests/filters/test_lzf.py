@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.errors import MalformedFile, PackageMissing, Unsupported
 from h5zarr.filters import lzf
 from h5zarr.filters.toolkit import load
 from tests.filters.written import LZF, numbers, write
@@ -56,3 +56,5 @@ def test_a_missing_package_says_how_to_install_it(package: str, monkeypatch: pyt
     with pytest.raises(Unsupported, match=f"filter some needs the package {package}") as caught:
         load(package, "some")
     assert caught.value.remedy == f"Install it: pip install {package}"
+    assert isinstance(caught.value, PackageMissing)
+    assert (caught.value.name, caught.value.kind) == (package, "unsupported")
