@@ -102,8 +102,9 @@ def h5zarr_icechunk(count: int, out: str) -> Callable[[], Any]:
 
     import h5zarr.containers.icechunk.icechunk_writing  # noqa: F401
     from h5zarr.containers.icechunk.storage import check_place
+    from h5zarr.io.location import Location
 
-    check_place(f"icechunk+file://{out}")
+    check_place(Location.parse(f"icechunk+file://{out}"))
     return prepare_h5zarr(count, out)
 
 

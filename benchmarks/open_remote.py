@@ -30,6 +30,7 @@ from h5zarr.commands.translate.translate import run_translation
 from h5zarr.containers.container import Output
 from h5zarr.encode.inlining import Inlining
 from h5zarr.io.access import Access
+from h5zarr.io.location import Location
 
 LIMITS = (0, 512, 1024, 4096, 16384, 65536, 262144, 1048576)
 QUICK_LIMITS = (0, 1024, 65536)
@@ -151,7 +152,7 @@ def compare(
     for inlining in choices(case, limits):
         out = directory / f"{path.stem}_{inlining.coordinate_nbytes}_{inlining.array_nbytes}.json"
         options = Options(inlining=inlining, target_url=f"{server.url}/{path.name}")
-        run_translation(path, Output(location=str(out)), options, Access())
+        run_translation(Location.parse(path), Output(location=Location.parse(out)), options, Access())
         seconds, counts = measure(server, f"{server.url}/{out.name}", case, expected, repeat)
         yield (
             case.name,

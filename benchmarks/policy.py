@@ -22,6 +22,7 @@ from translate_remote import MAKERS, NETWORKS, Network, is_chosen
 
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translate import translate_source
+from h5zarr.io.location import Location
 from h5zarr.io.network import NetworkPolicy
 from h5zarr.io.planned import PlannedSource
 from h5zarr.io.source import Identity
@@ -59,7 +60,7 @@ class ReckonedSource(PlannedSource):
 def reckon(path: Path, network: Network, policy: NetworkPolicy) -> str:
     """Seconds, rounds, requests and megabytes of one translation."""
     with ReckonedSource(path, network, policy) as source:
-        translate_source(source, str(path), Options())
+        translate_source(source, Location.parse(path), Options())
         log = source.log
         return f"{source.seconds:.2f} s {log.rounds}/{log.requests}/{log.nbytes / 1e6:.1f}"
 

@@ -23,6 +23,7 @@ from h5zarr.containers.json.json_writing import write_json
 from h5zarr.encode.inlining import Inlining
 from h5zarr.io.access import Access
 from h5zarr.io.file_object import FileObjectSource
+from h5zarr.io.location import Location
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode
 from h5zarr.zarr_model.metadata import EncodedNode
 
@@ -123,13 +124,13 @@ class SingleHdf5ToZarr:
     def _translate(self) -> Translation:
         given, url, access = self._file, self._url, self._access
         if isinstance(given, str | os.PathLike):
-            return run_translation(given, None, self._options(target_url=url), access)
+            return run_translation(Location.parse(given), None, self._options(target_url=url), access)
         assert url is not None
         if _is_of_h5py(given):
             options = self._options(selection=Selection(group=given.name))
-            return run_translation(url, None, options, access)
+            return run_translation(Location.parse(url), None, options, access)
         with FileObjectSource(given, url=url, network=access.network) as source:
-            return translate_source(source, url, self._options(), access)
+            return translate_source(source, Location.parse(url), self._options(), access)
 
 
 class NetCDF3ToZarr(SingleHdf5ToZarr):

@@ -50,7 +50,7 @@ class Opened:
 
 
 def open_hierarchy(
-    url: str | os.PathLike[str],
+    url: str | os.PathLike[str] | Location,
     access: Access = USUAL_ACCESS,
     *,
     verify: bool = True,
@@ -65,10 +65,10 @@ def open_hierarchy(
     """
     location = Location.parse(url)
     sources = Sources(urls=(), access=access)
-    if (found := read_references(location.text, sources, at)) is not None:
+    if (found := read_references(location, sources, at)) is not None:
         return _open_references(location, *found, verify)
     with open_source(location, access) as source:
-        if (references := decode_source(source, location.text, access.limits)) is not None:
+        if (references := decode_source(source, location, access.limits)) is not None:
             return _open_references(location, references, sources, verify)
         return _open_file(source, location, sources, verify, options)
 
@@ -77,7 +77,7 @@ def _open_references(location: Location, references: References, sources: Source
     shown = str(location)
     # Relative paths in foreign references are resolved now, against the current directory, for good.
     urls = tuple(_settled(one) for one in references.hierarchy.urls)
-    where = Location.parse(plain_location(location.text)).absolute()
+    where = plain_location(location).absolute()
     source = urls[0] if urls else _recorded_source(references.provenance) or shown
     expected = recorded_identities(urls, references.provenance) if verify else ()
     return Opened(
@@ -116,7 +116,7 @@ def _open_file(source: Source, location: Location, sources: Sources, verify: boo
     from h5zarr.commands.translate.options import Options
     from h5zarr.commands.translate.translate import translate_source
 
-    translation = translate_source(source, location.text, options or Options(), sources.access)
+    translation = translate_source(source, location, options or Options(), sources.access)
     hierarchy = translation.hierarchy
     # The URL as given: the one in references has lost signatures and caches. The path, if relative, becomes absolute.
     own = location.for_references()[0]

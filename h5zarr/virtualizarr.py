@@ -134,7 +134,7 @@ class Parser:
     def _translate(self, url: str, registry: ObjectStoreRegistry) -> Translation:
         opener = partial(open_through, registry, access=self.access, is_fsspec=self.is_fsspec)
         with opener(url) as source:
-            return translate_source(source, url, self.options, self.access, opener)
+            return translate_source(source, Location.parse(url), self.options, self.access, opener)
 
 
 def open_through(

@@ -22,6 +22,7 @@ from h5zarr.commands.translate.translate import run_translation
 from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.errors import Problem, ProblemWarning, SourceError
 from h5zarr.io.access import Access
+from h5zarr.io.location import Location
 from tests.collections_of_files import SAMPLES, classic_samples, parameters, sample_files
 from tests.containers.hierarchies import with_hierarchy
 from tests.made_files import make_ocean
@@ -78,7 +79,7 @@ def opened(store: Any, **options: Any) -> xr.Dataset:
 
 @pytest.mark.parametrize("path", parameters([*sample_files(), *classic_samples()], SAMPLES))
 def test_samples_have_the_metadata_and_chunks_of_their_translation(path: Path) -> None:
-    translation = run_translation(path, None, Parser().options, Access())
+    translation = run_translation(Location.parse(path), None, Parser().options, Access())
     store, warned = parse(path)
     found = arrays_in(store._group)
     for name, node in translation.arrays().items():
@@ -114,7 +115,7 @@ def entries_of_node(node: Any, urls: tuple[str, ...]) -> dict[tuple[int, ...], A
 @pytest.mark.parametrize("path", parameters(sample_files(), SAMPLES))
 def test_samples_have_the_values_that_h5py_reads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(path.parent)  # libhdf5 looks for raw files from here
-    translation = run_translation(path, None, Parser().options, Access())
+    translation = run_translation(Location.parse(path), None, Parser().options, Access())
     if sum(node.manifest.count for node in translation.arrays().values()) > MOST_CHUNKS:
         pytest.skip("it has many chunks, whose places are compared instead")
     store, warned = parse(path)

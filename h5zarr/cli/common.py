@@ -67,12 +67,13 @@ def error_lines(place: str, message: str, remedy: str = "") -> list[str]:
 def complain_of_source(source: str, error: H5ZarrError) -> int:
     """Write why a file cannot be read, and return the exit code. The user may have given references instead."""
     from h5zarr.containers.registry import container_of
+    from h5zarr.io.location import Location
     from h5zarr.signatures import WrongFormat
 
     if isinstance(error, OutputError):
         return complain_of_output(error)
     is_other = isinstance(error, WrongFormat) and error.format == "zarr"
-    if not is_other and container_of(source) is not None:
+    if not is_other and container_of(Location.parse(source)) is not None:
         remedy = 'Open them with xarray and engine="h5zarr", or write another container with h5zarr convert.'
         return complain(source, "these are references, not the file that they refer to", remedy)
     return complain(source, str(error), error.remedy)

@@ -41,16 +41,17 @@ def _check_text(option: str, place: str, others: Sequence[str], *, overwrite: bo
     from h5zarr.errors import OutputError
     from h5zarr.io.location import Location
 
+    location = Location.parse(place)
     for other in others:
         if place == other:
             what = f"this command also reads or writes it, so it cannot be the file of --{option}"
-            raise OutputError(str(Location.parse(place)), what, remedy="Give another name.")
-        check_output(place, other)
+            raise OutputError(str(location), what, remedy="Give another name.")
+        check_output(location, Location.parse(other))
 
     def recognise(head: bytes, read_all: Callable[[], bytes]) -> Content:
         return Content.OWN if _RECOGNISE[option](head) else Content.OTHER
 
-    check_target(Output(location=place, overwrite=overwrite), file_state(place, None, recognise))
+    check_target(Output(location=location, overwrite=overwrite), file_state(location, None, recognise))
 
 
 def _is_report(head: bytes) -> bool:
@@ -85,11 +86,12 @@ def write_text(place: str | None, text: str) -> None:
     """Write text to `place`, if it is given, or say why that fails."""
     from h5zarr.containers.output import open_output
     from h5zarr.errors import OutputError
+    from h5zarr.io.location import Location
 
     if not place:
         return
     try:
-        with open_output(place) as sink:
+        with open_output(Location.parse(place)) as sink:
             sink.write(text.encode())
     except OutputError as error:
         complain(place, str(error), error.remedy)

@@ -43,7 +43,7 @@ class Output:
     `overwrite`: replace what is there even if it is not references.
     """
 
-    location: str = field(repr=False)
+    location: Location
     storage_options: Mapping[str, Any] | None = field(default=None, repr=False)
     source_options: Mapping[str, Any] | None = field(default=None, repr=False)
     commit: Commit | None = None
@@ -52,7 +52,7 @@ class Output:
     @property
     def shown(self) -> str:
         """The location without secrets."""
-        return str(Location.parse(self.location))
+        return str(self.location)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,16 +120,16 @@ class Container(Protocol):
 
     traits: Traits
 
-    def recognise_output(self, location: str) -> bool:
+    def recognise_output(self, location: Location) -> bool:
         """Return whether the name of an output asks for this container."""
 
-    def recognise_input(self, location: str) -> bool:
+    def recognise_input(self, location: Location) -> bool:
         """Return whether this container is at a location, by its name or by the content of a local directory."""
 
     def recognise_bytes(self, head: bytes) -> bool:
         """Return whether a file that starts with these bytes is such a container; never for a directory."""
 
-    def check(self, output: Output, source: str) -> None:
+    def check(self, output: Output, source: Location) -> None:
         """Raise OutputError for anything that is certain to fail, before anything is read from `source`."""
 
     def fit(self, hierarchy: Hierarchy) -> Hierarchy:
@@ -138,7 +138,7 @@ class Container(Protocol):
     def write(self, fitted: Fitted, provenance: Provenance, output: Output) -> None:
         """Write everything in `fitted`, all or nothing. Raises OutputError."""
 
-    def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
+    def read(self, location: Location, sources: Sources, at: str | None) -> tuple[References, Sources]:
         """Return the references at a location, and `sources` with the container's additions.
 
         `at` is the branch, tag or snapshot of a container that keeps versions.

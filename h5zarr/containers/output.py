@@ -73,12 +73,11 @@ class _File:
             self._file.write(data)
 
 
-def check_output(target: str | os.PathLike[str], source: str) -> None:
-    """Raise OutputError if `target` is the input file itself."""
-    output, read = Location.parse(target), Location.parse(source)
-    ours, theirs = output.path, read.path
+def check_output(output: Location, source: Location) -> None:
+    """Raise OutputError if the output is the input file itself."""
+    ours, theirs = output.path, source.path
     if ours is None or theirs is None:
-        is_same = ours is theirs and output.for_references() == read.for_references()
+        is_same = ours is theirs and output.for_references() == source.for_references()
     else:
         is_there = output.text != "-" and os.path.exists(ours) and os.path.exists(theirs)
         is_same = is_there and os.path.samefile(ours, theirs)
@@ -96,26 +95,24 @@ def check_name(location: Location) -> None:
         raise WrongOutput(str(location), "this is not a file name", remedy="Give another name for the output.")
 
 
-def named(place: str) -> str:
-    """Return the part of a path or URL that names the output, without a query: its suffix selects the container."""
-    location = Location.parse(place)
+def named(location: Location) -> str:
+    """Return the part of a location that names the output, without a query: its suffix selects the container."""
     return location.path if location.path is not None else location.address
 
 
 @contextmanager
 def open_output(
-    target: str | os.PathLike[str],
+    location: Location,
     storage_options: Mapping[str, Any] | None = None,
     confirm: Callable[[], None] = lambda: None,
 ) -> Iterator[Sink]:
-    """Yield a sink whose bytes appear at `target` when the context ends without an exception, and only then.
+    """Yield a sink whose bytes appear at `location` when the context ends without an exception, and only then.
 
-    `target` is a path, `-` for standard output, or a URL for fsspec, with `storage_options`. Names that end in .gz or
-    .zst are compressed. An existing file at `target` is replaced. A symbolic link stays, and its target is replaced.
+    The location is a path, `-` for standard output, or a URL for fsspec, with `storage_options`. Names that end in .gz
+    or .zst are compressed. An existing file is replaced. A symbolic link stays, and its target is replaced.
     Raises OutputError if writing is impossible. `confirm` is called just before a local file is replaced, and may raise
     an OutputError.
     """
-    location = Location.parse(target)
     text, path = location.text, location.path
     shown = "standard output" if text == "-" else str(location)
     check_name(location)
@@ -201,10 +198,9 @@ def _remote_file(location: Location, storage_options: Mapping[str, Any]) -> Iter
 
 
 def find_filesystem(
-    place: str | Location, storage_options: Mapping[str, Any], shown: str | None = None
+    location: Location, storage_options: Mapping[str, Any], shown: str | None = None
 ) -> tuple[Any, str]:
     """Return the file system of a URL, and the path in it. Errors call the URL `shown`, if that is given."""
-    location = Location.parse(place)
     settled = location.for_fsspec()
     # Imported here: importing fsspec takes longer than translating a small file.
     from h5zarr.io.filesystems import shared_filesystem

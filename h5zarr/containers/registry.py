@@ -14,7 +14,6 @@ from h5zarr.containers.parquet.parquet_container import ParquetContainer
 from h5zarr.containers.target import check_target
 from h5zarr.errors import ArgumentError, Unsupported, WrongOutput
 from h5zarr.io.location import Location
-from h5zarr.io.protocols import PROTOCOL
 from h5zarr.io.source import Source
 from h5zarr.io.span import Span
 from h5zarr.limits import USUAL, Limits
@@ -36,12 +35,11 @@ _PEEKED_NBYTES = 1 << 18  # zstd yields nothing before its first block of 128 Ki
 _REFERENCES_THEMSELVES = 'Give the path or URL of the references instead: "fo" in the storage options.'
 
 
-def container_for_output(location: str | os.PathLike[str]) -> Container:
+def container_for_output(location: Location) -> Container:
     """Return the container that the name of an output selects. Raises WrongOutput if the name selects none."""
-    text = os.fspath(location)
-    found = next((container for container in CONTAINERS if container.recognise_output(text)), None)
+    found = next((container for container in CONTAINERS if container.recognise_output(location)), None)
     if found is None:
-        raise _unclear_name(Location.parse(text))
+        raise _unclear_name(location)
     return found
 
 
@@ -65,25 +63,23 @@ def output_suffixes() -> tuple[str, ...]:
     return tuple(suffix for container in named for suffix in container.traits.formats.values())
 
 
-def container_of(location: str | os.PathLike[str]) -> Container | None:
+def container_of(location: Location) -> Container | None:
     """Return the container at a location: by its name, as a local directory, or by the first bytes of a local file.
 
     None if nothing is there, or something else. Makes no requests.
     """
-    text = os.fspath(location)
-    if (found := _by_location(text)) is not None:
+    if (found := _by_location(location)) is not None:
         return found
-    path = Location.parse(text).path
-    if path is None:
+    if location.path is None:
         return None
     try:
-        with open(path, "rb") as file:
+        with open(location.path, "rb") as file:
             return _by_bytes(peek(file.read(_PEEKED_NBYTES), _SNIFFED_NBYTES))
     except OSError:
         return None
 
 
-def _by_location(location: str) -> Container | None:
+def _by_location(location: Location) -> Container | None:
     return next((container for container in CONTAINERS if container.recognise_input(location)), None)
 
 
@@ -104,19 +100,16 @@ def container_of_format(name: str) -> Container:
     return found
 
 
-def mark_location(container: Container, location: str) -> str:
-    """Return a path or URL prefixed with the mark of a container, if it has one."""
-    mark = container.traits.mark
-    if not mark:
-        return location
-    return f"{mark}{location if PROTOCOL.match(location) else 'file://' + os.path.abspath(location)}"
+def mark_location(container: Container, location: Location) -> Location:
+    """Return a location prefixed with the mark of a container, if it has one."""
+    return location.marked(container.traits.mark) if container.traits.mark else location
 
 
-def plain_location(location: str) -> str:
-    """Return a path or URL without the mark of a container: the URL that storage options are for."""
+def plain_location(location: Location) -> Location:
+    """Return a location without the mark of a container: the location that storage options are for."""
     for container in CONTAINERS:
-        if (mark := container.traits.mark) and location.lower().startswith(mark):
-            return location[len(mark) :]
+        if (mark := container.traits.mark) and location.has_mark(mark):
+            return location.without_mark(mark)
     return location
 
 
@@ -132,34 +125,34 @@ def check_form(output: Output, zarr_format: int) -> None:
         raise WrongOutput(output.shown, what, remedy="Omit branch= and message=.")
 
 
-def check_output_before(output: Output, source: str, zarr_format: int, *, is_file: bool = True) -> None:
+def check_output_before(output: Output, source: Location, zarr_format: int, *, is_file: bool = True) -> None:
     """Raise OutputError for anything that is certain to fail, before anything is read from `source`.
 
     `is_file`: the source is the file that the references are made from, not other references.
     """
     check_output(output.location, source)
     check_form(output, zarr_format)
-    require_output(output.location, output.shown)
+    require_output(output.location.text, output.shown)
     container = container_for_output(output.location)
     container.check(output, source)
-    main = Location.parse(Location.parse(source).for_references()[0]).without_secrets()
+    main = Location.parse(source.for_references()[0]).without_secrets()
     check_target(output, container.state(output), [main] if is_file else None)
 
 
-def read_references(url: str, sources: Sources, at: str | None = None) -> tuple[References, Sources] | None:
-    """Return the references at `url`; None if only the first bytes of the file can tell whether it has any.
+def read_references(location: Location, sources: Sources, at: str | None = None) -> tuple[References, Sources] | None:
+    """Return the references at a location; None if only the first bytes of the file can tell whether it has any.
 
     `sources` says how files are read, and is returned with the additions of the references. `at` is the branch, tag or
     snapshot of a container that keeps versions.
     """
-    if url.startswith("reference://"):
-        what = f"{Location.parse(url)}: h5zarr cannot read fsspec's view of references"
+    if location.text.startswith("reference://"):
+        what = f"{location}: h5zarr cannot read fsspec's view of references"
         raise Unsupported(what, remedy=_REFERENCES_THEMSELVES)
-    container = _by_location(url)
+    container = _by_location(location)
     if at is not None and (container is None or not container.traits.has_commits):
-        what = f"{Location.parse(url)}: only an Icechunk repository has branches, tags and snapshots"
+        what = f"{location}: only an Icechunk repository has branches, tags and snapshots"
         raise ArgumentError(what, remedy="Omit at=.")
-    return None if container is None else container.read(url, sources, at)
+    return None if container is None else container.read(location, sources, at)
 
 
 def container_in(source: Source) -> Container | None:
@@ -174,12 +167,12 @@ def not_references(source: Source) -> WrongFormat:
     return wrong_format(bytes(head), "references").naming(source.url)
 
 
-def decode_source(source: Source, url: str, limits: Limits = USUAL) -> References | None:
-    """Return the references in an open file; None if it is something else. `url` is the user's name for it."""
+def decode_source(source: Source, location: Location, limits: Limits = USUAL) -> References | None:
+    """Return the references in an open file; None if it is something else. `location` is the user's name for it."""
     container = container_in(source)
     if container is None:
         return None
-    shown = str(Location.parse(url))
+    shown = str(location)
     limits.check("references_nbytes", source.nbytes, f"{shown}: the references take {source.nbytes:,} bytes")
     (content,) = source.read_many([Span(0, source.nbytes)])
     return container.decode(bytes(content), shown, limits)

@@ -72,23 +72,21 @@ def _listed(urls: Sequence[str]) -> str:
     return shown if len(urls) == 1 else f"{shown} and {len(urls) - 1:,} more"
 
 
-def is_stream(place: str) -> bool:
+def is_stream(location: Location) -> bool:
     """Return whether the output is standard output, or a pipe, terminal or /dev/null: these hold nothing."""
-    if place == "-":
+    if location.text == "-":
         return True
-    path = Location.parse(place).path
     try:
-        mode = 0 if path is None else os.stat(path).st_mode
+        mode = 0 if location.path is None else os.stat(location.path).st_mode
     except (OSError, ValueError):
         return False
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
-def file_state(place: str, storage_options: Mapping[str, Any] | None, recognise: Recognise) -> State:
+def file_state(location: Location, storage_options: Mapping[str, Any] | None, recognise: Recognise) -> State:
     """Return what is at the place of an output that is one file. An empty file counts as nothing."""
-    if is_stream(place):
+    if is_stream(location):
         return ABSENT
-    location = Location.parse(place)
     if location.path is None:
         find_filesystem(location, storage_options or {})  # raises errors about an output, not about a source
     elif not os.path.exists(location.path):

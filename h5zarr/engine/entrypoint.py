@@ -48,8 +48,9 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         path = Location.parse(filename_or_obj).path
         if path is None:
             return False
-        container = container_of(path)
-        return container is not None and container.state(Output(location=path), briefly=True).content is Content.OWN
+        location = Location.parse(path)
+        container = container_of(location)
+        return container is not None and container.state(Output(location=location), briefly=True).content is Content.OWN
 
     def open_dataset(
         self,

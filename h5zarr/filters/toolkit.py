@@ -129,7 +129,7 @@ def check_room(given: int, nbytes: int, what: str) -> None:
 
 
 class FilterPackageMissing(Unsupported, PackageMissing):
-    """The filter is known, but the package that decodes it is not installed. Only arrays with the filter are left out."""
+    """The filter is known, but the package that decodes it is not installed. Only its arrays are left out."""
 
     remedy = "Install it, or all packages for filters: pip install blosc2 imagecodecs zfpy"
 

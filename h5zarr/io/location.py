@@ -101,6 +101,23 @@ class Location:
         """Return the text without parts that look secret. Unlike `str()`, it keeps everything else, such as a query."""
         return hide_secrets(self.text)
 
+    def has_mark(self, mark: str) -> bool:
+        """Return whether the text starts with the mark of a container, such as "icechunk+"."""
+        return self.text.lower().startswith(mark)
+
+    def marked(self, mark: str) -> Location:
+        """Return the location with the mark of a container before it. A path becomes a file:// URL."""
+        url = self.text if PROTOCOL.match(self.text) else "file://" + os.path.abspath(self.text)
+        return Location.parse(mark + url)
+
+    def without_mark(self, mark: str) -> Location:
+        """Return the location after the mark of a container."""
+        return Location.parse(self.text[len(mark) :])
+
+    def without_slash(self) -> Location:
+        """Return the location without slashes at its end."""
+        return Location.parse(self.text.rstrip("/")) if self.text.endswith("/") else self
+
     def absolute(self) -> str:
         """Return the absolute path of a local file, or the text of any other location."""
         return self.text if self.path is None else os.path.abspath(self.path)

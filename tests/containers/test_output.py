@@ -14,6 +14,7 @@ import pytest
 
 from h5zarr.containers.output import open_output
 from h5zarr.errors import OutputError, PackageMissing
+from h5zarr.io.location import Location
 
 
 class Interrupted(Exception):
@@ -21,13 +22,13 @@ class Interrupted(Exception):
 
 
 def write(target: Any, *blocks: bytes, **options: Any) -> None:
-    with open_output(target, options or None) as out:
+    with open_output(Location.parse(target), options or None) as out:
         for block in blocks:
             out.write(block)
 
 
 def write_half(target: Any) -> None:
-    with open_output(target) as out:
+    with open_output(Location.parse(target)) as out:
         out.write(b"new" * 100_000)
         raise Interrupted
 
@@ -46,7 +47,7 @@ def test_a_file_url_is_a_local_file(tmp_path: Path) -> None:
 def test_nothing_is_seen_before_the_end(tmp_path: Path) -> None:
     target = tmp_path / "refs.json"
     target.write_bytes(b"old")
-    with open_output(target) as out:
+    with open_output(Location.parse(target)) as out:
         out.write(b"new")
         assert target.read_bytes() == b"old"
     assert target.read_bytes() == b"new"
@@ -63,7 +64,7 @@ def test_an_exception_half_way_leaves_the_old_file_and_no_other(tmp_path: Path, 
 
 
 def test_exceptions_of_the_caller_are_passed_on(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), open_output(tmp_path / "refs.json"):
+    with pytest.raises(FileNotFoundError), open_output(Location.parse(tmp_path / "refs.json")):
         raise FileNotFoundError(errno.ENOENT, "another file")
 
 
@@ -169,14 +170,18 @@ def test_a_missing_zstd_package_is_reported_before_anything_is_written(
 
 
 def test_a_dash_is_standard_output() -> None:
-    script = "from h5zarr.containers.output import open_output\nwith open_output('-') as out: out.write(b'\\xff\\n')"
+    script = (
+        "from h5zarr.containers.output import open_output\nfrom h5zarr.io.location import Location\n"
+        "with open_output(Location.parse('-')) as out: out.write(b'\\xff\\n')"
+    )
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout == b"\xff\n"
 
 
 def test_a_local_file_needs_no_fsspec(tmp_path: Path) -> None:
     script = (
-        "import sys\nfrom h5zarr.containers.output import open_output\nimport h5zarr.containers.json.json_writing\n"
-        "with open_output(sys.argv[1]) as out: out.write(b'x')\n"
+        "import sys\nfrom h5zarr.containers.output import open_output\nfrom h5zarr.io.location import Location\n"
+        "import h5zarr.containers.json.json_writing\n"
+        "with open_output(Location.parse(sys.argv[1])) as out: out.write(b'x')\n"
         "assert not {'fsspec', 'zarr', 'zstandard', 'asyncio', 'gzip'} & set(sys.modules), sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "refs.json")], check=True)

@@ -11,6 +11,7 @@ import h5zarr
 from h5zarr.cli import main
 from h5zarr.containers.registry import container_for_output
 from h5zarr.errors import OutputError, WrongOutput
+from h5zarr.io.location import Location
 
 SOURCE = Path(__file__).parents[2] / "sample_data" / "ocean.nc"
 
@@ -32,7 +33,7 @@ SOURCE = Path(__file__).parents[2] / "sample_data" / "ocean.nc"
     ],
 )
 def test_a_name_selects_its_container(name: str, container: str) -> None:
-    assert container_for_output(name).traits.name == container
+    assert container_for_output(Location.parse(name)).traits.name == container
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_a_name_selects_its_container(name: str, container: str) -> None:
 )
 def test_any_other_name_is_refused(name: str) -> None:
     with pytest.raises(WrongOutput, match=r"ends in \.json, \.json\.gz, \.json\.zst or \.parquet") as caught:
-        container_for_output(name)
+        container_for_output(Location.parse(name))
     assert isinstance(caught.value, OutputError)
     assert isinstance(caught.value, ValueError)
 

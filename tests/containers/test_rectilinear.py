@@ -23,6 +23,7 @@ from h5zarr.containers.fitting import fit
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.registry import container_for_output
 from h5zarr.errors import MalformedFile, Unrepresentable
+from h5zarr.io.location import Location
 from h5zarr.read.decoding import find_decoder
 from h5zarr.read.read_arrays import ArrayValues
 from h5zarr.read.sources import Sources
@@ -84,9 +85,9 @@ def joined(raw_file: RawFile) -> tuple[Any, Any]:
 
 
 def write(hierarchy: Any, out: str) -> Any:
-    container = container_for_output(out)
+    container = container_for_output(Location.parse(out))
     fitted = fit(hierarchy, container=container)
-    container.write(fitted, Provenance("0"), Output(location=out))
+    container.write(fitted, Provenance("0"), Output(location=Location.parse(out)))
     return fitted.hierarchy.problems
 
 

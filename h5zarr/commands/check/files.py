@@ -71,14 +71,14 @@ class CheckedFile:
 
 def check_file(url: str, options: Options, access: Access = USUAL_ACCESS) -> CheckedFile:
     """Return the findings of a translation of the file at `url`. Raises H5ZarrError if it cannot be read."""
+    location = Location.parse(url)
     with open_watched(url, access) as source, paused_collector():
         file = scan_any(source, access.limits)
         metadata = _cost_so_far(source, replace(source.log), is_classic=isinstance(file, ClassicFile))
-        done = translate_scanned(source, file, url, options, access)
+        done = translate_scanned(source, file, location, options, access)
         nbytes = source.nbytes
     hierarchy = done.hierarchy
     variables = check_variables(hierarchy)
-    location = Location.parse(url)
     mending = Mending(source=location, is_classic=isinstance(file, ClassicFile), renamed=done.renamed)
     advice = [one for variable in variables for one in advise_variable(variable, mending)]
     advice += advise_file(nbytes, metadata, variables, mending)

@@ -111,15 +111,15 @@ def combine(
     output = None
     if out is not None:
         output = Output(
-            location=os.fspath(out),
+            location=Location.parse(out),
             storage_options=output_options,
             source_options=access.options_for(urls[0]),
             commit=Commit.of(branch, message),
             overwrite=overwrite,
         )
-        check_output_before(output, urls[0], options.zarr_format, is_file=False)
+        check_output_before(output, Location.parse(urls[0]), options.zarr_format, is_file=False)
         for url in urls[1:]:
-            check_output(output.location, url)
+            check_output(output.location, Location.parse(url))
     pieces, broken = _open_pieces(urls, access, options, at_once, skip_broken, on_file)
     try:
         cube = join_pieces(pieces, _choose_axes(pieces, along), options.inlining)

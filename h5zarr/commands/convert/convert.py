@@ -199,10 +199,10 @@ def convert(
     <h5zarr.Conversion of ocean.json: 6 arrays, 60 chunks, 0 problems>
     """
     started = time.perf_counter()
-    given = Location.parse(source).text
+    given = Location.parse(source)
     access = Access.from_options(storage_options, network, limits, anon=anon)
     output = Output(
-        location=os.fspath(out),
+        location=Location.parse(out),
         storage_options=output_options,
         source_options=access.options_for(plain_location(given)),
         commit=Commit.of(branch, message),
@@ -221,7 +221,7 @@ def convert(
     provenance = replace(read.provenance or Provenance(__version__), problems=problems)
     container.write(fitted, provenance, output)
     return Conversion(
-        source=str(Location.parse(given)),
+        source=str(given),
         fitted=fitted,
         provenance=provenance,
         log=log,
@@ -237,17 +237,17 @@ def _by_pattern(fill_value: Json | Mapping[str, Json]) -> Mapping[str, Json]:
 
 
 def _read(
-    url: str, access: Access, at: str | None, on_open: Callable[[RequestLog], None] | None
+    location: Location, access: Access, at: str | None, on_open: Callable[[RequestLog], None] | None
 ) -> tuple[References, RequestLog]:
-    """Return the references at `url`, and the log of requests for them."""
+    """Return the references at a location, and the log of requests for them."""
     sources = Sources(urls=(), access=access)
     try:
-        if (found := read_references(url, sources, at)) is not None:
+        if (found := read_references(location, sources, at)) is not None:
             return found[0], RequestLog()
-        with open_source(url, access) as source:
+        with open_source(location, access) as source:
             if on_open is not None:
                 on_open(source.log)
-            if (references := decode_source(source, url, access.limits)) is not None:
+            if (references := decode_source(source, location, access.limits)) is not None:
                 return references, source.log
             raise not_references(source)
     finally:

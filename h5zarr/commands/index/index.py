@@ -148,7 +148,8 @@ def index(
     """
     require("pyarrow", f"{Location.parse(os.fspath(out))}: the catalog")
     container = container_of_format(format)  # raises for an unknown one
-    require_output(mark_location(container, f"{os.fspath(out)}/x{output_formats()[format]}"), f"format={format!r}")
+    example = Location.parse(f"{os.fspath(out)}/x{output_formats()[format]}")
+    require_output(mark_location(container, example).text, f"format={format!r}")
     if dask is not None:
         require("distributed", "dask=")
     if fail_on not in FAIL_ON:

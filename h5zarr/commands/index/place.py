@@ -95,15 +95,15 @@ class Place:
 
     def write(self, name: str, content: bytes) -> None:
         """Write or replace a file."""
-        place = self.prepare(name)
-        with open_output(place, self.storage_options) as sink:
+        location = Location.parse(self.prepare(name))
+        with open_output(location, self.storage_options) as sink:
             sink.write(content)
 
     def check_own(self, name: str) -> None:
         """Raise OutputError if a file that is always the index's own, even when damaged, is an HDF5 or netCDF file."""
-        place = self.locate(name)
-        state = file_state(place, self.storage_options, lambda head, read_all: Content.OWN)
-        check_target(Output(location=place, overwrite=True), state)
+        location = Location.parse(self.locate(name))
+        state = file_state(location, self.storage_options, lambda head, read_all: Content.OWN)
+        check_target(Output(location=location, overwrite=True), state)
 
     def create(self, name: str, content: bytes) -> bool:
         """Write a new file and return True; return False if the name already exists."""
@@ -204,7 +204,8 @@ class Place:
     def _remotely(self, name: str, act: Callable[[Any, str], Any]) -> Any:
         """Return the result of `act(filesystem, path)`, or None if the file does not exist."""
         shown = f"{self.shown}/{name}"
-        filesystem, path = find_filesystem(self.locate(name) if name else self.url, self.storage_options, shown)
+        location = Location.parse(self.locate(name) if name else self.url)
+        filesystem, path = find_filesystem(location, self.storage_options, shown)
 
         def acted() -> Any:
             with suppress(FileNotFoundError):

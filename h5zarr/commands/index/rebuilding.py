@@ -14,6 +14,7 @@ from h5zarr.containers.references import References
 from h5zarr.containers.registry import container_of_format, mark_location, output_formats
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.access import Access
+from h5zarr.io.location import Location
 from h5zarr.read.sources import Sources
 from h5zarr.zarr_model.hierarchy import ArrayNode
 
@@ -52,7 +53,8 @@ def is_references(place: Place, name: str) -> bool:
     """Return whether an output still is references, and not something else that has taken their place."""
     container = _container_named(name)
     assert container is not None
-    output = Output(location=mark_location(container, place.locate(name)), storage_options=place.storage_options)
+    location = mark_location(container, Location.parse(place.locate(name)))
+    output = Output(location=location, storage_options=place.storage_options)
     return container.state(output).content in (Content.OWN, Content.REFERENCES)
 
 
@@ -66,7 +68,7 @@ def _read(place: Place, name: str) -> References:
     assert container is not None
     sources = Sources(urls=(), access=Access(storage_options=place.storage_options))
     try:
-        return container.read(place.locate(name), sources, None)[0]
+        return container.read(Location.parse(place.locate(name)), sources, None)[0]
     finally:
         sources.close()
 

@@ -123,7 +123,7 @@ def index_one(task: Task, settings: IndexSettings, place: Place) -> Done:
     """Write the references of one source and return the result."""
     started = time.perf_counter()
     try:
-        out = place.prepare(task.output)
+        out = Location.parse(place.prepare(task.output))
         output = Output(
             location=mark_location(container_of_format(settings.format), out),
             storage_options=settings.output_options,
@@ -131,7 +131,7 @@ def index_one(task: Task, settings: IndexSettings, place: Place) -> Done:
             overwrite=settings.overwrite,
         )
         accept = partial(reject_unreadable, strict=settings.strict)
-        made = run_translation(task.url, output, settings.options, settings.access, accept=accept)
+        made = run_translation(Location.parse(task.url), output, settings.options, settings.access, accept=accept)
     except H5ZarrError as error:
         failure = error
     except Exception as error:  # one unreadable file must not end a job of a million

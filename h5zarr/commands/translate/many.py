@@ -19,6 +19,7 @@ from h5zarr.io.location import Location
 from h5zarr.logs import LOG
 
 T = TypeVar("T")
+Named = TypeVar("Named")
 
 
 class Outcome(NamedTuple):
@@ -122,26 +123,26 @@ def translate_many(
     )
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
 
-    def work(source: str) -> Outcome:
+    def work(location: Location) -> Outcome:
         try:
-            made = run_translation(source, None, options, access)
+            made = run_translation(location, None, options, access)
         except H5ZarrError as error:
             LOG.warning("translate: %s", readable(str(error)))
-            return Outcome(source, None, error)
+            return Outcome(location.text, None, error)
         LOG.info("translate: %s: %s, %.2f s", readable(made.source), held_text(made.hierarchy), made.seconds)
-        return Outcome(source, made, None)
+        return Outcome(location.text, made, None)
 
-    return work_through((Location.parse(source).text for source in sources), work, at_once)
+    return work_through((Location.parse(source) for source in sources), work, at_once)
 
 
-def work_through(names: Iterable[str], work: Callable[[str], T], at_once: int) -> Iterator[T]:
+def work_through(names: Iterable[Named], work: Callable[[Named], T], at_once: int) -> Iterator[T]:
     """Return an iterator over the results of `work` for each name, as they finish, `at_once` in threads."""
     if at_once < 1:
         raise ValueError(f"at_once is {at_once}, but must be positive")
     return _work_through(iter(names), work, at_once)
 
 
-def _work_through(names: Iterator[str], work: Callable[[str], T], at_once: int) -> Iterator[T]:
+def _work_through(names: Iterator[Named], work: Callable[[Named], T], at_once: int) -> Iterator[T]:
     with ThreadPoolExecutor(at_once) as pool:
         running: set[Future[T]] = {pool.submit(work, name) for name in islice(names, at_once)}
         try:

@@ -146,20 +146,20 @@ def translate(
         joinable=joinable,
     )
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
-    output = None
+    location, output = Location.parse(source), None
     if out is not None:
         output = Output(
-            location=os.fspath(out),
+            location=Location.parse(out),
             storage_options=output_options,
-            source_options=access.options_for(os.fspath(source)),
+            source_options=access.options_for(location),
             commit=Commit.of(branch, message),
             overwrite=overwrite,
         )
-    return run_translation(source, output, options, access, on_open=on_open)
+    return run_translation(location, output, options, access, on_open=on_open)
 
 
 def run_translation(
-    source: str | os.PathLike[str],
+    location: Location,
     output: Output | None,
     options: Options,
     access: Access,
@@ -173,12 +173,12 @@ def run_translation(
     """
     container = None
     if output is not None:
-        check_output_before(output, os.fspath(source), options.zarr_format)
+        check_output_before(output, location, options.zarr_format)
         container = container_for_output(output.location)
-    with open_source(source, access) as opened:
+    with open_source(location, access) as opened:
         if on_open is not None:
             on_open(opened.log)
-        translation = translate_source(opened, os.fspath(source), options, access, container=container)
+        translation = translate_source(opened, location, options, access, container=container)
     if options.strict and translation.problems:
         with naming_errors(translation.source):
             raise ProblemsFound(translation.problems)
@@ -190,47 +190,47 @@ def run_translation(
 
 def translate_source(
     source: Source,
-    url: str,
+    location: Location,
     options: Options,
     access: Access = USUAL_ACCESS,
     opener: Opener | None = None,
     container: Container | None = None,
 ) -> Translation:
-    """Return the translation of an open source. `url` is the user's name for it.
+    """Return the translation of an open source. `location` is the user's name for it.
 
     Files it refers to are opened by `opener` if given, else with the same `access`.
     """
     started = time.perf_counter()
     with paused_collector(), naming_errors(source.url):
         file = scan_any(source, access.limits)
-        made = translate_scanned(source, file, url, options, access, opener, container)
+        made = translate_scanned(source, file, location, options, access, opener, container)
     return replace(made, seconds=time.perf_counter() - started)
 
 
 def translate_scanned(
     source: Source,
     file: H5File | ClassicFile,
-    url: str,
+    location: Location,
     options: Options,
     access: Access = USUAL_ACCESS,
     opener: Opener | None = None,
     container: Container | None = None,
 ) -> Translation:
     """Return the translation of an open source that is already scanned; the time of the scan is unknown here."""
-    target, hidden = Location.parse(options.target_url or url).for_references()
+    target, hidden = Location.parse(options.target_url or location).for_references()
     warnings: tuple[Problem, ...] = (_secret_left_out(target),) if hidden else ()
     if source.log.is_range_ignored and options.target_url is None:
         warnings += (_RANGES_IGNORED,)
     if isinstance(file, ClassicFile):
-        return _translate_classic(source, file, url, target, options, warnings, container)
-    with find_related(source, file, url, access, target=target, opener=opener) as related:
+        return _translate_classic(source, file, location, target, options, warnings, container)
+    with find_related(source, file, location.text, access, target=target, opener=opener) as related:
         return _translate_related(related, source, options, warnings, container)
 
 
 def _translate_classic(
     source: Source,
     file: ClassicFile,
-    url: str,
+    location: Location,
     target: str,
     options: Options,
     warnings: tuple[Problem, ...],
@@ -240,9 +240,9 @@ def _translate_classic(
     tree = interpret_classic(file, target)
     hierarchy = _encode(tree, lambda _, step: run(step, source.read_many, source.planner), options, warnings)
     return Translation(
-        source=str(Location.parse(url)),
+        source=str(location),
         fitted=_fit(hierarchy, options, container),
-        provenance=Provenance(__version__, (SourceState(_reference(url), source.identity),)),
+        provenance=Provenance(__version__, (SourceState(location.for_references()[0], source.identity),)),
         options=options,
         log=source.log,
         source_nbytes=source.nbytes,

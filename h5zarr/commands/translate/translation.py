@@ -16,6 +16,7 @@ from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.registry import check_output_before, container_for_output
 from h5zarr.display import counted, summary_repr
 from h5zarr.errors import H5ZarrError, Problem, ProblemWarning
+from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy, Json
@@ -157,13 +158,13 @@ class Translation:
             How the file was opened. An Icechunk repository keeps what is not secret, such as an endpoint, for readers.
         """
         output = Output(
-            location=os.fspath(out),
+            location=Location.parse(out),
             storage_options=output_options,
             source_options=storage_options,
             commit=Commit.of(branch, message),
             overwrite=overwrite,
         )
-        check_output_before(output, self.provenance.sources[0].url, self.options.zarr_format)
+        check_output_before(output, Location.parse(self.provenance.sources[0].url), self.options.zarr_format)
         self.write_to(output)
 
     def write_to(self, output: Output) -> None:

@@ -156,42 +156,42 @@ def validate(
     started = time.perf_counter()
     location = Location.parse(references)
     access = Access.from_options(storage_options, network, limits, anon=anon)
-    result = hold_against(read_raw(location.text, access), str(location), nz=nz)
+    result = hold_against(read_raw(location, access), str(location), nz=nz)
     result.seconds = time.perf_counter() - started
     return result
 
 
-def read_raw(url: str, access: Access = USUAL_ACCESS) -> RawReferences:
-    """Return the raw content of the references at `url`, which must be in a container that rules exist for."""
-    container = container_of(url)
+def read_raw(location: Location, access: Access = USUAL_ACCESS) -> RawReferences:
+    """Return the raw content of the references at a location, which must be in a container that rules exist for."""
+    container = container_of(location)
     if container is not None and container.traits.is_directory:
-        return _read_directory(url, access, container)
-    with open_source(url, access) as source:
+        return _read_directory(location, access, container)
+    with open_source(location, access) as source:
         container = container_in(source)
         if container is None:
             raise not_references(source)
         if container.traits.name != JSON:
-            raise _not_validated(url, container)
-        what = f"{Location.parse(url)}: the references take {source.nbytes:,} bytes"
+            raise _not_validated(location, container)
+        what = f"{location}: the references take {source.nbytes:,} bytes"
         access.limits.check("references_nbytes", source.nbytes, what)
         (content,) = source.read_many([Span(0, source.nbytes)])
-        return decode_json(bytes(content), str(Location.parse(url)))
+        return decode_json(bytes(content), str(location))
 
 
-def _read_directory(url: str, access: Access, container: Container) -> RawReferences:
+def _read_directory(location: Location, access: Access, container: Container) -> RawReferences:
     if container.traits.name != PARQUET:
-        raise _not_validated(url, container)
+        raise _not_validated(location, container)
     sources = Sources(urls=(), access=access)
     try:
-        directory = open_directory(url, sources)
-        return decode_parquet(directory.read(METADATA), directory.load, str(Location.parse(url)))
+        directory = open_directory(location, sources)
+        return decode_parquet(directory.read(METADATA), directory.load, str(location))
     finally:
         sources.close()
 
 
-def _not_validated(url: str, container: Container) -> Unsupported:
+def _not_validated(location: Location, container: Container) -> Unsupported:
     found = f"{container.traits.title}, for which h5zarr has no rules"
-    return Unsupported(f"{Location.parse(url)}: this is {found}", remedy="Give references in JSON or Parquet.")
+    return Unsupported(f"{location}: this is {found}", remedy="Give references in JSON or Parquet.")
 
 
 def hold_against(raw: RawReferences, name: str, *, nz: bool = False) -> Validation:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from h5zarr.containers.container import Fitted, Output, State, Traits
 from h5zarr.containers.provenance import Provenance
 from h5zarr.errors import OutputError, Problem, Unrepresentable, Unsupported
+from h5zarr.io.location import Location
 from h5zarr.limits import Limits
 from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy
@@ -30,16 +31,16 @@ class IcechunkContainer:
         has_commits=True,
     )
 
-    def recognise_output(self, location: str) -> bool:
-        return location.lower().startswith(self.traits.mark)
+    def recognise_output(self, location: Location) -> bool:
+        return location.has_mark(self.traits.mark)
 
-    def recognise_input(self, location: str) -> bool:
+    def recognise_input(self, location: Location) -> bool:
         return self.recognise_output(location)
 
     def recognise_bytes(self, head: bytes) -> bool:
         return False
 
-    def check(self, output: Output, source: str) -> None:
+    def check(self, output: Output, source: Location) -> None:
         from h5zarr.containers.icechunk.storage import check_place, find_place
 
         place = find_place(output.location)
@@ -61,11 +62,11 @@ class IcechunkContainer:
 
         write_icechunk(fitted, provenance, output)
 
-    def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
+    def read(self, location: Location, sources: Sources, at: str | None) -> tuple[References, Sources]:
         from h5zarr.containers.icechunk.icechunk_reading import read_icechunk
 
         access = sources.access
-        snapshot = read_icechunk(location, access.options_for(location[len(self.traits.mark) :]), at)
+        snapshot = read_icechunk(location, access.options_for(location.without_mark(self.traits.mark)), at)
         if snapshot.source_options and not access.storage_options:
             access = replace(access, storage_options={"s3": snapshot.source_options})
         return snapshot.references, replace(sources, access=access)

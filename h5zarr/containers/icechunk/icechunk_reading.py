@@ -28,6 +28,7 @@ from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, References, assemble, naming_errors
 from h5zarr.encode.inlining import Inlining
 from h5zarr.errors import H5ZarrError, MalformedFile, OutputError, Problem, SourceError, SourceGone
+from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.chunk_keys import KeyLayout
 from h5zarr.zarr_model.hierarchy import Json
@@ -55,15 +56,17 @@ class Snapshot:
     source_options: Mapping[str, Any] = field(repr=False)
 
 
-def read_icechunk(url: str, storage_options: Mapping[str, Any] | None = None, at: str | None = None) -> Snapshot:
+def read_icechunk(
+    location: Location, storage_options: Mapping[str, Any] | None = None, at: str | None = None
+) -> Snapshot:
     """Return the content of a snapshot: the newest of the branch `at`, or the one with this tag or identifier.
 
-    `url` is icechunk+file:///directory or icechunk+s3://bucket/prefix; `storage_options` are for accessing it. Raises
-    SourceError if there is no such repository or snapshot.
+    The location is icechunk+file:///directory or icechunk+s3://bucket/prefix; `storage_options` are for accessing it.
+    Raises SourceError if there is no such repository or snapshot.
     """
     options = dict(storage_options or {})
-    with _icechunk_errors(url):
-        place = find_place(url)
+    with _icechunk_errors(location):
+        place = find_place(location)
         if place.directory is not None and not os.path.isdir(place.directory):  # Icechunk would create it
             raise SourceGone(f"{place.shown}: no such directory")
         with quiet(place):
@@ -75,12 +78,12 @@ def find_state(output: Output) -> State:
 
     A new repository, a new branch and a branch without arrays or groups hold nothing.
     """
-    url, branch = output.location, (output.commit or Commit()).branch
-    place = find_place(url)
+    location, branch = output.location, (output.commit or Commit()).branch
+    place = find_place(location)
     if place.directory is not None and not os.path.isdir(place.directory):
         return _NO_REPOSITORY if os.path.lexists(place.directory) else ABSENT
     try:
-        with _icechunk_errors(url), quiet(place):
+        with _icechunk_errors(location), quiet(place):
             import icechunk
 
             storage = open_to_read(place, output.storage_options or {})
@@ -257,7 +260,7 @@ def _too_large(path: str, nbytes: int) -> Problem:
 
 
 @contextmanager
-def _icechunk_errors(url: str) -> Iterator[None]:
+def _icechunk_errors(location: Location) -> Iterator[None]:
     """Turn Icechunk's exceptions into a SourceError, which does not chain them."""
     failure: SourceError | None = None
     try:
@@ -267,18 +270,15 @@ def _icechunk_errors(url: str) -> Iterator[None]:
     except H5ZarrError:
         raise
     except Exception as error:
-        failure = _describe(error, url)
+        failure = _describe(error, location)
     if failure is not None:
         raise failure
 
 
-def _describe(error: Exception, url: str) -> SourceError:
+def _describe(error: Exception, location: Location) -> SourceError:
     """Return what went wrong; for a remote repository without the exception's text, which may quote a key."""
-    from h5zarr.io.location import Location
-
-    shown = str(Location.parse(url))
-    is_local = url.lower().startswith(("icechunk+file", "icechunk+local"))
+    is_local = location.text.lower().startswith(("icechunk+file", "icechunk+local"))
     lines = [line.strip(" x|`->") for line in str(error).splitlines()] if is_local else []
     reason = next((line for line in lines if line), type(error).__name__)
     kind = SourceGone if "exist" in reason or "NotFound" in reason else SourceError
-    return kind(f"{shown}: Icechunk could not read it ({reason})")
+    return kind(f"{location}: Icechunk could not read it ({reason})")

@@ -46,18 +46,17 @@ class Place:
     prefix: str = ""
 
 
-def find_place(url: str) -> Place:
-    """Return the location that a URL such as icechunk+file:///directory names. Raises OutputError for any other."""
-    inner, shown = url[len(_MARK) :], str(Location.parse(url))
-    protocol = protocol_of(inner)
-    if "://" not in inner or protocol not in ("file", "local", "s3", "s3a"):
+def find_place(location: Location) -> Place:
+    """Return the place that a location such as icechunk+file:///directory names. Raises OutputError for any other."""
+    inner, shown = location.without_mark(_MARK), str(location)
+    protocol = protocol_of(inner.text)
+    if "://" not in inner.text or protocol not in ("file", "local", "s3", "s3a"):
         raise OutputError(shown, "this is not a location for an Icechunk repository", remedy=_FORMS)
     if protocol in ("file", "local"):
-        path = Location.parse(inner).path
-        if not path or "\0" in path:
+        if not inner.path or "\0" in inner.path:
             raise OutputError(shown, "this is not a directory name", remedy=_FORMS)
-        return Place(shown=shown, directory=os.path.realpath(path))
-    host, prefix = split_path(inner)
+        return Place(shown=shown, directory=os.path.realpath(inner.path))
+    host, prefix = split_path(inner.text)
     bucket = host.partition("://")[2]
     if not bucket or "@" in bucket:
         raise OutputError(shown, "this is not a bucket name", remedy=_FORMS)
@@ -89,9 +88,9 @@ def is_silent() -> bool:
     return bool(_SILENT) or _NO_LOGS in os.environ
 
 
-def check_place(url: str, storage_options: Mapping[str, Any] | None = None) -> None:
-    """Raise OutputError if `url` cannot be written, before anything is read."""
-    place = find_place(url)
+def check_place(location: Location, storage_options: Mapping[str, Any] | None = None) -> None:
+    """Raise OutputError if no repository can be written there, before anything is read."""
+    place = find_place(location)
     load_icechunk(place.shown)
     _check_options(place, storage_options or {})
 

@@ -31,21 +31,20 @@ class JsonContainer:
         allows_empty_urls=True,
     )
 
-    def recognise_output(self, location: str) -> bool:
+    def recognise_output(self, location: Location) -> bool:
         return is_stream(location) or named(location).endswith(_SUFFIXES)
 
-    def recognise_input(self, location: str) -> bool:
-        place = Location.parse(location)
-        if place.path is not None:
+    def recognise_input(self, location: Location) -> bool:
+        if location.path is not None:
             return False  # its first bytes decide
-        return place.address.endswith(_SUFFIXES)
+        return location.address.endswith(_SUFFIXES)
 
     def recognise_bytes(self, head: bytes) -> bool:
         from h5zarr.containers.json.json_reading import is_references
 
         return is_references(head)
 
-    def check(self, output: Output, source: str) -> None:
+    def check(self, output: Output, source: Location) -> None:
         pass
 
     def fit(self, hierarchy: Hierarchy) -> Hierarchy:
@@ -60,12 +59,12 @@ class JsonContainer:
         with open_output(output.location, output.storage_options, confirm) as sink:
             write_json(fitted, provenance, sink)
 
-    def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
+    def read(self, location: Location, sources: Sources, at: str | None) -> tuple[References, Sources]:
         from h5zarr.io.ranges import open_ranges
 
         reader = open_ranges(location, sources.access)
         sources.keep(reader)
-        return self.decode(reader.read_whole(), str(Location.parse(location)), sources.access.limits), sources
+        return self.decode(reader.read_whole(), str(location), sources.access.limits), sources
 
     def decode(self, content: bytes, name: str, limits: Limits) -> References:
         from h5zarr.containers.json.json_reading import decode_references

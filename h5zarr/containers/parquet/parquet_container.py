@@ -30,19 +30,18 @@ class ParquetContainer:
         name="parquet", title="a directory of Parquet files", formats={"parquet": ".parquet"}, is_directory=True
     )
 
-    def recognise_output(self, location: str) -> bool:
+    def recognise_output(self, location: Location) -> bool:
         return named(location).rstrip("/").endswith(_SUFFIXES)
 
-    def recognise_input(self, location: str) -> bool:
-        place = Location.parse(location)
-        if place.path is not None:
-            return os.path.isfile(os.path.join(place.path, _METADATA))
+    def recognise_input(self, location: Location) -> bool:
+        if location.path is not None:
+            return os.path.isfile(os.path.join(location.path, _METADATA))
         return self.recognise_output(location)
 
     def recognise_bytes(self, head: bytes) -> bool:
         return False
 
-    def check(self, output: Output, source: str) -> None:
+    def check(self, output: Output, source: Location) -> None:
         pass
 
     def fit(self, hierarchy: Hierarchy) -> Hierarchy:
@@ -58,7 +57,7 @@ class ParquetContainer:
         with open_directory(output) as directory:
             write_parquet(fitted, provenance, directory)
 
-    def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
+    def read(self, location: Location, sources: Sources, at: str | None) -> tuple[References, Sources]:
         from h5zarr.containers.parquet.parquet_reading import read_parquet
 
         return read_parquet(location, sources), sources

@@ -40,11 +40,10 @@ def open_directory(output: Output) -> Iterator[FileSink]:
     For remote targets, the previous files are gone after an exception. Only references in Parquet are replaced, or a
     file with `overwrite`: raises OutputError for anything else, or if writing is impossible.
     """
-    text = output.location.rstrip("/")
-    location = Location.parse(text)
+    location = output.location.without_slash()
     shown, path = str(location), location.path
     check_name(location)
-    if {"{", "}"} & set(text if path is None else os.path.realpath(path)):
+    if {"{", "}"} & set(location.text if path is None else os.path.realpath(path)):
         what = "fsspec's reader of Parquet interprets braces in the name, or in that of a parent directory"
         raise OutputError(shown, what, remedy="Give another name for the output.")
     with _remote(location, output) if path is None else _local(os.path.realpath(path), output) as sink:
@@ -53,7 +52,7 @@ def open_directory(output: Output) -> Iterator[FileSink]:
 
 def directory_state(output: Output) -> State:
     """Return what is at the place of a directory of Parquet files."""
-    location = Location.parse(output.location.rstrip("/"))
+    location = output.location.without_slash()
     if location.path is not None:
         with told_as(output.shown):
             return _local_state(os.path.realpath(location.path))
@@ -101,7 +100,7 @@ def _local_state(path: str) -> State:
     if not os.path.lexists(path):
         return ABSENT
     if not os.path.isdir(path):
-        state = file_state(path, None, lambda head, read_all: Content.OTHER)
+        state = file_state(Location.parse(path), None, lambda head, read_all: Content.OTHER)
         return replace(state, content=Content.OTHER, what=state.what or _FILE)
     names = [os.path.join(above, name) for above, _, found in os.walk(path) for name in found]
     metadata = os.path.join(path, METADATA)
@@ -114,14 +113,15 @@ def _local_state(path: str) -> State:
 
 def _remote_state(filesystem: Any, path: str, output: Output) -> tuple[State, list[str]]:
     """Return what is at a remote path, and the names of all files there."""
+    location = output.location.without_slash()
     names = or_output_error(lambda: _find_files(filesystem, path), output.shown)
     if path in names:
-        state = file_state(output.location.rstrip("/"), output.storage_options, lambda head, read_all: Content.OTHER)
+        state = file_state(location, output.storage_options, lambda head, read_all: Content.OTHER)
         return replace(state, content=Content.OTHER, what=state.what or _FILE), names
     metadata = f"{path}/{METADATA}"
     if metadata not in names:
         return _state_of(names, None), names
-    place = f"{output.location.rstrip('/')}/{METADATA}"
+    place = f"{location.text}/{METADATA}"
     with open_source(place, Access(storage_options=output.storage_options or {})) as source:
         (content,) = source.read_many([Span(0, source.nbytes)])
         return _state_of(names, bytes(content), source.identity), names

@@ -234,9 +234,8 @@ def _unravel(numbers: Column, grid: tuple[int, ...]) -> Column:
     return index
 
 
-def read_parquet(url: str, sources: Sources) -> References:
-    """Return the references in the directory at `url`. A missing file has no chunks; other failures raise."""
-    location = Location.parse(url)
+def read_parquet(location: Location, sources: Sources) -> References:
+    """Return the references in a directory. A missing file has no chunks; other failures raise."""
     directory, shown = open_directory(location, sources), str(location)
     index = decode_index(directory.read(METADATA), shown)
     if location.path is None and index.own is not None:
@@ -244,10 +243,10 @@ def read_parquet(url: str, sources: Sources) -> References:
     return decode_parquet(index, directory.load, shown)
 
 
-def open_directory(place: str | Location, sources: Sources) -> ReferenceDirectory:
-    """Return the directory at `place`. Nothing is read yet."""
+def open_directory(location: Location, sources: Sources) -> ReferenceDirectory:
+    """Return the directory at a location. Nothing is read yet."""
     # Absolute: some files are read later, when the current directory may have changed.
-    return ReferenceDirectory(Location.parse(place).absolute(), sources)
+    return ReferenceDirectory(location.absolute(), sources)
 
 
 def _wanted_first(index: ParquetIndex) -> tuple[str, ...]:

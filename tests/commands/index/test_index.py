@@ -18,6 +18,7 @@ from h5zarr.commands.index.lease import LEASE
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.rows import Row, Status
 from h5zarr.errors import H5ZarrError, OutputError, SourceGone
+from h5zarr.io.location import Location
 from tests.servers import RangeServer
 
 
@@ -301,10 +302,10 @@ def test_an_unexpected_error_fails_only_one_file(
 
     run_one = work.run_translation
 
-    def fail_once(url: str, *rest: Any, **choices: Any) -> Any:
-        if url.endswith("links.h5"):
+    def fail_once(location: Location, *rest: Any, **choices: Any) -> Any:
+        if location.text.endswith("links.h5"):
             raise RecursionError("token=hush")
-        return run_one(url, *rest, **choices)
+        return run_one(location, *rest, **choices)
 
     monkeypatch.setattr(work, "run_translation", fail_once)
     report = run(data, tmp_path / "refs", threads)

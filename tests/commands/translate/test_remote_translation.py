@@ -14,6 +14,7 @@ from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translate import translate_source
 from h5zarr.errors import H5ZarrError, Problem, surprised
 from h5zarr.io.file_object import FileObjectSource
+from h5zarr.io.location import Location
 from h5zarr.io.network import NetworkPolicy
 from h5zarr.io.source import Source, open_source
 from tests.collections_of_files import any_samples, any_shared
@@ -51,7 +52,7 @@ def outcome(source: Source, path: Path) -> tuple[list[bytes], tuple[Problem, ...
     """Return the references but for the lines that say when and by whom, and what is left out; or the error."""
     try:
         with source:
-            made = translate_source(source, str(path), Options())
+            made = translate_source(source, Location.parse(path), Options())
     except H5ZarrError as error:
         return str(error)
     return written(made).split(b"\n")[2:], made.problems

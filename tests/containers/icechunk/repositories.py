@@ -11,6 +11,7 @@ from h5zarr.containers.container import Output
 from h5zarr.containers.fitting import fit
 from h5zarr.containers.icechunk.icechunk_container import IcechunkContainer
 from h5zarr.containers.provenance import Provenance
+from h5zarr.io.location import Location
 from h5zarr.zarr_model.hierarchy import Hierarchy
 
 
@@ -53,4 +54,4 @@ def messages(storage: Any, branch: str = "main") -> list[str]:
 def write_icechunk(hierarchy: Hierarchy, provenance: Provenance, url: str) -> None:
     """Fit `hierarchy` to Icechunk, and write it."""
     container = IcechunkContainer()
-    container.write(fit(hierarchy, container=container), provenance, Output(location=url))
+    container.write(fit(hierarchy, container=container), provenance, Output(location=Location.parse(url)))

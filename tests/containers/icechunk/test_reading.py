@@ -19,6 +19,7 @@ from h5zarr.containers.icechunk import icechunk_reading
 from h5zarr.containers.icechunk.icechunk_reading import read_icechunk
 from h5zarr.containers.provenance import Provenance, SourceState
 from h5zarr.errors import ProblemWarning, SourceError, SourceGone
+from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import GroupNode, Hierarchy
 from tests.collections_of_files import SAMPLES
@@ -40,7 +41,7 @@ def url_of(place: Path) -> str:
 
 
 def read(place: Path, **choices: Any) -> Hierarchy:
-    return read_icechunk(url_of(place), **choices).references.hierarchy
+    return read_icechunk(Location.parse(url_of(place)), **choices).references.hierarchy
 
 
 def provenance_of(*files: RawFile) -> Provenance:
@@ -70,7 +71,7 @@ def test_everything_that_was_written_is_read_back_in_order(tmp_path: Path, place
     )
     provenance = provenance_of(*files)
     write_icechunk(hierarchy, provenance, url_of(place))
-    found = read_icechunk(url_of(place)).references
+    found = read_icechunk(Location.parse(url_of(place))).references
     assert_same(found.hierarchy, hierarchy)
     assert found.provenance == provenance
     assert found.hierarchy.warnings == ()
@@ -107,7 +108,7 @@ def test_branches_tags_and_snapshots_are_chosen_by_name(tmp_path: Path, place: P
 )
 def test_a_missing_repository_is_reported(tmp_path: Path, url: str, what: str) -> None:
     with pytest.raises(SourceError, match=what):
-        read_icechunk(url.format(tmp_path))
+        read_icechunk(Location.parse(url.format(tmp_path)))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -213,7 +214,7 @@ def test_a_repository_on_s3_is_read_with_the_options_of_fsspec(tmp_path: Path) -
         buckets.pipe_file(source, content)
         region = {"client_kwargs": {"region_name": "us-east-1"}}
         translation = translate(source, out, storage_options=options, output_options={**options, **region})
-        found = read_icechunk(out, {**options, **region})
+        found = read_icechunk(Location.parse(out), {**options, **region})
         assert_same(found.references.hierarchy, translation.hierarchy)
         assert found.references.provenance == translation.provenance
         assert found.source_options == {"endpoint_url": options["endpoint_url"]}
@@ -221,6 +222,6 @@ def test_a_repository_on_s3_is_read_with_the_options_of_fsspec(tmp_path: Path) -
         np.testing.assert_array_equal(zarr.open_group(store, mode="r")["x"][...], np.arange(4000))
         store.close()
         with pytest.raises(SourceError, match="Icechunk could not read it") as refused:
-            read_icechunk("icechunk+s3://repositories/elsewhere", {**options, **region})
+            read_icechunk(Location.parse("icechunk+s3://repositories/elsewhere"), {**options, **region})
         assert "credentials" in refused.value.remedy
         buckets.clear_instance_cache()

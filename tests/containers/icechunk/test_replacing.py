@@ -21,6 +21,7 @@ from h5zarr.containers.container import Commit, Content, Output
 from h5zarr.containers.icechunk.icechunk_container import IcechunkContainer
 from h5zarr.containers.provenance import SourceState
 from h5zarr.errors import OutputExists
+from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
 from h5zarr.kerchunk import references_v2
 from tests.s3 import s3_server
@@ -148,17 +149,17 @@ def test_the_remedy_is_true() -> None:
 
 def test_the_state_is_that_of_the_branch(tmp_path: Path) -> None:
     container, url = IcechunkContainer(), f"icechunk+file://{tmp_path}/repository"
-    output = Output(location=url)
+    output = Output(location=Location.parse(url))
     assert container.state(output).content is Content.NOTHING
     source = make(tmp_path / "a.h5")
     h5zarr.translate(source, url)
     state = container.state(output)
     assert (state.content, state.sources) == (Content.OWN, (str(source),))
-    other = Output(location=url, commit=Commit(branch="other"))
+    other = Output(location=Location.parse(url), commit=Commit(branch="other"))
     assert container.state(other).content is Content.NOTHING
     (tmp_path / "file").write_text("mine")
     for name in ("file", "."):
-        found = container.state(Output(location=f"icechunk+file://{tmp_path}/{name}"))
+        found = container.state(Output(location=Location.parse(f"icechunk+file://{tmp_path}/{name}")))
         assert (found.content, found.is_replaceable) == (Content.OTHER, False)
 
 

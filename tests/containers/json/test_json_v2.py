@@ -15,6 +15,7 @@ import xarray as xr
 import zarr
 
 from h5zarr.containers.output import open_output
+from h5zarr.io.location import Location
 from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import GroupNode, Hierarchy
 from h5zarr.zarr_model.v2_nodes import encode_v2
@@ -294,7 +295,7 @@ def test_unwritten_chunks_that_cannot_be_written_out_leave_the_array_out_with_a_
 ) -> None:
     array = make_array(raw_file, np.zeros((0, 0), "f4"), (1, 1), codecs=codecs, fill_value=9.5)
     nodes = {"/v": replace(array, grid=RegularGrid(shape, chunk_shape)), "/w": make_array(raw_file, np.arange(3))}
-    with open_output("/dev/null") as out:
+    with open_output(Location.parse("/dev/null")) as out:
         (problem,) = write_json_v2(make_hierarchy(raw_file, nodes), PROVENANCE, out)
     assert problem.path == "/v"
     assert "9.5" in problem.message
@@ -312,7 +313,7 @@ def test_unwritten_chunks_that_cannot_be_written_out_leave_the_array_out_with_a_
 )
 def test_what_version_2_does_not_have_is_a_problem(raw_file: RawFile, data_type: Any, codecs: Any, what: str) -> None:
     array = make_array(raw_file, np.arange(3), data_type=data_type, codecs=codecs)
-    with open_output("/dev/null") as out:
+    with open_output(Location.parse("/dev/null")) as out:
         (problem,) = write_json_v2(make_hierarchy(raw_file, {"/v": array}), PROVENANCE, out)
     assert (problem.path, problem.kind) == ("/v", "unrepresentable")
     assert what in problem.message
@@ -351,7 +352,7 @@ def test_xarray_reads_groups_and_trees(raw_file: RawFile) -> None:
 def test_xarray_and_kerchunk_open_the_file_that_was_written(raw_file: RawFile, tmp_path: Path) -> None:
     pytest.importorskip("kerchunk")
     target = tmp_path / "refs.json"
-    with open_output(target) as out:
+    with open_output(Location.parse(target)) as out:
         assert write_json_v2(nested(raw_file), PROVENANCE, out) == ()
     with xr.open_dataset("reference://", engine="zarr", storage_options={"fo": str(target)}, chunks=None) as dataset:
         np.testing.assert_array_equal(dataset["time"], [0, 1, 2, 3])
@@ -375,7 +376,7 @@ def test_odd_names_read_right(tmp_path: Path, name: str) -> None:
 
 
 def test_the_whole_text_is_as_it_was(tmp_path: Path) -> None:
-    with open_output(tmp_path / "refs.json") as out:
+    with open_output(Location.parse(tmp_path / "refs.json")) as out:
         write_json_v2(small(), SMALL, out)
     assert (tmp_path / "refs.json").read_text() == GOLDEN.read_text()
 

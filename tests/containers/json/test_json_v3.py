@@ -12,6 +12,7 @@ import zarr
 
 from h5zarr.containers.output import open_output
 from h5zarr.containers.provenance import Provenance, SourceState
+from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import GroupNode, Hierarchy
 from tests.containers.hierarchies import (
@@ -133,7 +134,7 @@ def test_xarray_reads_groups_and_trees(raw_file: RawFile) -> None:
 def test_xarray_opens_the_file_that_was_written(raw_file: RawFile, tmp_path: Path, suffix: str) -> None:
     pytest.importorskip("zstandard")
     target = tmp_path / f"refs.json{suffix}"
-    with open_output(target) as out:
+    with open_output(Location.parse(target)) as out:
         assert write_json_v3(nested(raw_file), PROVENANCE, out) == ()
     compression = {"target_options": {"compression": "infer"}} if suffix else {}
     options = {"fo": str(target), **compression}
@@ -143,7 +144,7 @@ def test_xarray_opens_the_file_that_was_written(raw_file: RawFile, tmp_path: Pat
 
 def test_a_plain_path_is_as_good_as_a_file_url(raw_file: RawFile, tmp_path: Path) -> None:
     target = tmp_path / "refs.json"
-    with open_output(target) as out:
+    with open_output(Location.parse(target)) as out:
         write_json_v3(replace(nested(raw_file), urls=(str(raw_file.path),)), PROVENANCE, out)
     options = {"fo": str(target)}
     with xr.open_dataset("reference://", engine="zarr", storage_options=options, chunks=None) as dataset:
@@ -171,7 +172,7 @@ def test_a_name_that_breaks_readers_is_left_out_with_what_is_below_it(raw_file: 
     array = make_array(raw_file, np.arange(3))
     nodes = {f"/{name}": GroupNode(attributes={}), f"/{name}/v": array, "/w": array}
     hierarchy = make_hierarchy(raw_file, nodes)
-    with open_output("/dev/null") as out:
+    with open_output(Location.parse("/dev/null")) as out:
         (problem,) = write_json_v3(hierarchy, PROVENANCE, out)
     assert problem.path == f"/{name}"
     assert "name" in problem.message
@@ -202,7 +203,7 @@ SMALL = Provenance("0.1", (SourceState("s3://bucket/ocean.nc", Identity(nbytes=9
 
 
 def test_the_whole_text_is_as_it_was(tmp_path: Path) -> None:
-    with open_output(tmp_path / "refs.json") as out:
+    with open_output(Location.parse(tmp_path / "refs.json")) as out:
         write_json_v3(small(), SMALL, out)
     assert (tmp_path / "refs.json").read_text() == GOLDEN.read_text()
 

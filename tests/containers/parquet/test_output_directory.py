@@ -23,6 +23,7 @@ from h5zarr.containers.parquet.parquet_container import ParquetContainer
 from h5zarr.containers.parquet.parquet_output import open_directory
 from h5zarr.containers.registry import container_for_output
 from h5zarr.errors import OutputError
+from h5zarr.io.location import Location
 
 
 class Interrupted(Exception):
@@ -31,14 +32,14 @@ class Interrupted(Exception):
 
 def write(target: Any, what: str, count: int = 3) -> None:
     """Write a directory all of whose files say `what`."""
-    with open_directory(Output(location=str(target))) as out:
+    with open_directory(Output(location=Location.parse(target))) as out:
         for number in range(count):
             out.write_file(f"v{number}/refs.0.parq", what.encode())
         out.write_file(".zmetadata", json.dumps({"metadata": {}, "record_size": 1, "what": what}).encode())
 
 
 def write_half(target: Any) -> None:
-    with open_directory(Output(location=str(target))) as out:
+    with open_directory(Output(location=Location.parse(target))) as out:
         out.write_file("v0/refs.0.parq", b"new")
         raise Interrupted
 
@@ -59,7 +60,7 @@ def files_below(directory: Path) -> list[str]:
     [("a.parquet", True), ("s3://b/a.parq/", True), (Path("a.parq"), True), ("a.json", False), ("-", False)],
 )
 def test_the_name_tells_a_directory_of_parquet(name: Any, expected: bool) -> None:
-    assert isinstance(container_for_output(name), ParquetContainer) is expected
+    assert isinstance(container_for_output(Location.parse(name)), ParquetContainer) is expected
 
 
 def test_what_was_written_is_there_and_nothing_else(tmp_path: Path) -> None:
@@ -281,7 +282,7 @@ def test_what_was_begun_and_not_ended_has_no_metadata_and_is_written_again(
 
 def test_a_failure_before_anything_is_sent_leaves_the_old_ones(memory: Any) -> None:
     write("memory://bucket/refs.parquet", "one")
-    with pytest.raises(Interrupted), open_directory(Output(location="memory://bucket/refs.parquet")):
+    with pytest.raises(Interrupted), open_directory(Output(location=Location.parse("memory://bucket/refs.parquet"))):
         raise Interrupted
     assert len(memory.find("/bucket")) == 4
 
@@ -307,7 +308,7 @@ def test_a_remote_name_that_looks_like_a_pattern_removes_nothing_else() -> None:
     filesystem = fsspec.filesystem("memory")
     url = f"memory://patterns-{uuid4().hex}"
     for name, content in (("a1.parquet", b"one"), ("a[1].parquet", b"two"), ("a[1].parquet", b"three")):
-        with open_directory(Output(location=f"{url}/{name}")) as sink:
+        with open_directory(Output(location=Location.parse(f"{url}/{name}"))) as sink:
             sink.write_file("x/refs.0.parq", content)
             sink.write_file(".zmetadata", b'{"metadata": {}, "record_size": 1}')
     assert filesystem.cat_file(f"{url}/a1.parquet/x/refs.0.parq") == b"one"

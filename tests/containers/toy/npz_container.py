@@ -31,16 +31,16 @@ class NpzContainer:
 
     traits = Traits(name="npz", title="an .npz file", formats={"npz": ".npz"}, zarr_formats=(3,))
 
-    def recognise_output(self, location: str) -> bool:
-        return location.endswith(".npz")
+    def recognise_output(self, location: Location) -> bool:
+        return location.text.endswith(".npz")
 
-    def recognise_input(self, location: str) -> bool:
-        return "://" in location and location.endswith(".npz")
+    def recognise_input(self, location: Location) -> bool:
+        return location.path is None and location.text.endswith(".npz")
 
     def recognise_bytes(self, head: bytes) -> bool:
         return head.startswith(_ZIP)
 
-    def check(self, output: Output, source: str) -> None:
+    def check(self, output: Output, source: Location) -> None:
         pass
 
     def fit(self, hierarchy: Hierarchy) -> Hierarchy:
@@ -69,10 +69,10 @@ class NpzContainer:
         with open_output(output.location, output.storage_options, confirm) as sink:
             sink.write(content.getvalue())
 
-    def read(self, location: str, sources: Sources, at: str | None) -> tuple[References, Sources]:
+    def read(self, location: Location, sources: Sources, at: str | None) -> tuple[References, Sources]:
         reader = open_ranges(location, sources.access)
         sources.keep(reader)
-        return self.decode(reader.read_whole(), str(Location.parse(location)), sources.access.limits), sources
+        return self.decode(reader.read_whole(), str(location), sources.access.limits), sources
 
     def decode(self, content: bytes, name: str, limits: Limits) -> References:
         with naming_errors(name), np.load(io.BytesIO(content)) as columns:

@@ -19,6 +19,7 @@ from h5zarr.commands.verify.verify import verify
 from h5zarr.containers import registry
 from h5zarr.containers.container import ABSENT, Content, Output
 from h5zarr.errors import OutputError
+from h5zarr.io.location import Location
 from h5zarr.store import open_store
 from tests.containers.toy.npz_container import NpzContainer
 
@@ -94,13 +95,13 @@ def test_the_command_line_says_that_these_are_references(references: Path, capsy
 def test_what_the_row_says_is_checked_before_anything_is_read(tmp_path: Path, row: NpzContainer) -> None:
     with pytest.raises(OutputError, match=r"an \.npz file holds Zarr version 3"):
         convert(tmp_path / "nothing.json", tmp_path / "a.npz", zarr_format=2)
-    assert row.state(Output(location=str(tmp_path / "a.npz"))) == ABSENT
+    assert row.state(Output(location=Location.parse(tmp_path / "a.npz"))) == ABSENT
 
 
 def test_its_state_tells_whose_it_is(tmp_path: Path, references: Path, row: NpzContainer) -> None:
-    state = row.state(Output(location=str(references)))
+    state = row.state(Output(location=Location.parse(references)))
     assert state.content is Content.OWN
     assert state.identity is not None
     assert state.identity.nbytes == references.stat().st_size
     (tmp_path / "other.npz").write_bytes(b"something else")
-    assert row.state(Output(location=str(tmp_path / "other.npz"))).content is Content.OTHER
+    assert row.state(Output(location=Location.parse(tmp_path / "other.npz"))).content is Content.OTHER
