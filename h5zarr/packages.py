@@ -37,16 +37,16 @@ _PROTOCOL = re.compile(r"(?:^|::)([A-Za-z][A-Za-z0-9+.\-]+)://")
 _HAS_ZSTD = sys.version_info >= (3, 14)  # which includes it
 
 
-def require(package: str, what: str) -> None:
+def require(package: str, what: str, extra: str | None = None) -> None:
     """Raise PackageMissing if `what`, such as a URL or an option, needs a package that is not installed."""
     if (package == "zstandard" and _HAS_ZSTD) or find_spec(package) is not None:
         return
-    raise missing(package, what)
+    raise missing(package, what, extra)
 
 
-def missing(package: str, what: str) -> PackageMissing:
-    """Return the error for a package that is not installed."""
-    extra = EXTRAS.get(package)
+def missing(package: str, what: str, extra: str | None = None) -> PackageMissing:
+    """Return the error for a package that is not installed. `extra` is needed only if several extras provide it."""
+    extra = extra or EXTRAS.get(package)
     provided = f" (extra: {extra})" if extra else ""
     error = PackageMissing(
         f"{what} needs the package {package}, which is not installed",
@@ -76,9 +76,14 @@ def require_output(location: str, shown: str) -> None:
     require_protocols(location, shown)
 
 
+def require_catalog(shown: str) -> None:
+    """Raise PackageMissing if the catalog of an index cannot be read or written."""
+    require("pyarrow", f"{shown}: the catalog", extra="index")
+
+
 def require_index(sources: Iterable[str], out: str, shown: str, *, is_dask: bool) -> None:
     """Raise PackageMissing if an index of these sources needs a package that is not installed."""
-    require("pyarrow", f"{shown}: the catalog")
+    require_catalog(shown)
     if is_dask:
         require("distributed", "dask=")
     for url in (*sources, out):

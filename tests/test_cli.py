@@ -146,3 +146,11 @@ def test_letters_that_the_terminal_lacks_are_replaced(ocean: str):
     assert done.returncode == 0
     assert done.stderr == b""
     assert b"shuffle, deflate(4)" in done.stdout
+
+
+def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "translate" in said.err
+    assert "COMMAND --help shows examples" in said.err

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import h5zarr
 from h5zarr.cli import main
 from h5zarr.commands.index.catalog import CATALOG
 from h5zarr.commands.index.lease import Lease
@@ -480,3 +482,16 @@ def test_a_job_that_cannot_run_has_the_exit_code_two(
 def test_help_tells_of_exit_codes(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["index", "--help"]) == 0
     assert "143  stopped by SIGTERM" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_run_whose_messages_nobody_reads_finishes_with_its_exit_code(data: Path, out: Path, form: str) -> None:
+    (data / "broken.nc").write_bytes(b"no")
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = ["index", str(data), str(out), "--workers", "1", "--log-format", form]
+    ended = subprocess.run([sys.executable, "-m", "h5zarr", *words], stderr=writer, stdout=writer, check=False)
+    os.close(writer)
+    assert ended.returncode == 1
+    assert h5zarr.status(out).counts["failed"] == 1
+    assert h5zarr.status(out).counts["indexed"] == len(list(data.iterdir())) - 1

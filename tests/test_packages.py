@@ -54,7 +54,8 @@ def test_a_missing_package_is_one_line_and_exit_code_two(
     told = said.out + said.err
     assert what.replace(" :", ":") in told
     assert f"needs the package {package}, which is not installed" in told
-    assert f"Install it: pip install {package} (extra: {EXTRAS[package]})." in told
+    extra = "index" if "the catalog" in what else EXTRAS[package]
+    assert f"Install it: pip install {package} (extra: {extra})." in told
     assert "Traceback" not in told
 
 
@@ -78,10 +79,24 @@ def test_the_error_is_an_import_error_in_python(monkeypatch: pytest.MonkeyPatch)
     assert caught.value.name == "s3fs"
 
 
+def test_an_index_in_python_needs_pyarrow_and_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "h5zarr.commands.index.catalog_table", raising=False)
+    out = tmp_path / "out"
+    for act in (lambda: h5zarr.index(OCEAN, out), lambda: h5zarr.status(out)):
+        with pytest.raises(PackageMissing, match=f"^{out}: the catalog needs the package pyarrow") as caught:
+            act()
+        assert caught.value.remedy == "Install it: pip install pyarrow (extra: index)."
+    assert not out.exists()
+
+
 def test_the_extras_provide_what_the_table_says() -> None:
     told = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for package, extra in EXTRAS.items():
         assert any(needed.startswith(package) for needed in told[extra]), package
+    assert any(needed.startswith("pyarrow") for needed in told["index"])
     assert set(PROTOCOLS.values()) <= set(EXTRAS)
 
 

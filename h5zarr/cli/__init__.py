@@ -6,14 +6,13 @@ Functions import the rest of the package when they are called, so that `h5zarr -
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn, cast
 
 from h5zarr import __version__
 from h5zarr.cli.check import add_check
-from h5zarr.cli.common import DONE, EXIT_CODES, NOTHING
+from h5zarr.cli.common import DONE, EXIT_CODES, NOTHING, discard
 from h5zarr.cli.convert import add_convert
 from h5zarr.cli.index import add_index
 from h5zarr.cli.inspect import add_inspect
@@ -34,6 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code: 0 all done, 1 done with problems, 2 nothing done."""
     parser = build_parser()
     words = list(sys.argv[1:] if argv is None else argv)
+    if not words:
+        parser.print_help(sys.stderr)
+        return NOTHING
     try:
         if words and words[0].startswith("--") and not parser.knows(words[0]):
             parser.refuse_options([words[0].partition("=")[0]])  # argparse would only miss the command
@@ -49,8 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = arguments.command(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has seen enough. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard(sys.stdout)  # the reader has seen enough
         return DONE
     except KeyboardInterrupt:
         return 130

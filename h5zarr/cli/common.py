@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from h5zarr.cli.terms import in_cli_terms
 from h5zarr.errors import H5ZarrError, OutputError
@@ -87,7 +88,23 @@ def complain_of_output(error: OutputError) -> int:
 def tell(lines: Iterable[str]) -> None:
     """Write lines to stderr."""
     encoding = sys.stderr.encoding or "utf-8"
-    sys.stderr.writelines(_encodable(lines, encoding))
+    for line in _encodable(lines, encoding):
+        write_message(line)
+
+
+def write_message(text: str) -> None:
+    """Write text to stderr. If nobody reads it any more, as in `2>&1 | head`, the command goes on without messages."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except BrokenPipeError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Discard what is written to a stream from now on. Python would complain once more when it flushes at exit."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), stream.fileno())
 
 
 def write_lines(lines: Iterable[str]) -> None:

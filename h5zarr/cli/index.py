@@ -85,7 +85,8 @@ def add_index(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         nargs="+",
         metavar="SOURCE ... OUT",
         help="SOURCE: a quoted pattern, a directory or a file; OUT: the directory for references and catalog. All can "
-        "be paths or URLs that fsspec opens. Among several sources, a remote directory must end with a slash",
+        "be paths or URLs that fsspec opens. Among several sources, a remote directory must end with a slash if it is "
+        "on a web server or its name contains a dot",
     )
     parser.add_argument("--files-from", metavar="FILE", help="read paths and URLs from FILE instead of SOURCE ...")
     _add_job(parser.add_argument_group("the job"))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from h5zarr.cli.common import phrase, tell
+from h5zarr.cli.common import phrase, tell, write_message
 from h5zarr.commands.index.index_report import IndexReport
 from h5zarr.commands.index.index_text import end_lines, failure_lines, given_up_lines, unfinished_lines
 from h5zarr.commands.index.planning import Plan
@@ -75,8 +75,7 @@ class RunLog:
             tell(failure_lines(row, self._max_attempts, phrase))
         if self._has_line and time.monotonic() - self._shown_at > _STEP_SECONDS:
             self._shown_at = time.monotonic()
-            sys.stderr.write(f"\r\x1b[K{self.line()}")
-            sys.stderr.flush()
+            write_message(f"\r\x1b[K{self.line()}")
 
     def line(self) -> str:
         """Return the progress line."""
@@ -104,8 +103,7 @@ class RunLog:
 
     def _wipe(self) -> None:
         if self._has_line:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            write_message("\r\x1b[K")
 
 
 def log_without_run(message: str, remedy: str, how: str, *, as_json: bool) -> None:
@@ -127,8 +125,7 @@ def _log_row(row: Row) -> None:
 
 def _log(event: str, **fields: Any) -> None:
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")
-    sys.stderr.write(json.dumps({"time": moment, "event": event, **fields}) + "\n")
-    sys.stderr.flush()
+    write_message(json.dumps({"time": moment, "event": event, **fields}) + "\n")
 
 
 def _clock(seconds: float) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from h5zarr.commands.index.place import STATE, Place
 from h5zarr.commands.index.rows import Known, Row
-from h5zarr.packages import require
+from h5zarr.packages import require_catalog
 
 if TYPE_CHECKING:
     from h5zarr.commands.index.catalog_table import Stored
@@ -35,7 +35,7 @@ class Catalog:
     """
 
     def __init__(self, place: Place, rows: Iterable[Row] | None = None) -> None:
-        require("pyarrow", f"{place.shown}: the catalog")
+        require_catalog(place.shown)
         self._place = place
         self._added: dict[str, Row | None] = {row.source: row for row in rows or ()}  # None: the row was removed
         self._stored = _tables().Stored(None, CATALOG)

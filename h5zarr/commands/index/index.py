@@ -11,7 +11,7 @@ from typing import Any
 from h5zarr.commands.index.catalog import Catalog
 from h5zarr.commands.index.index_report import FAIL_ON, IndexReport
 from h5zarr.commands.index.lease import Stopped
-from h5zarr.commands.index.listing import CHECK_PATTERN, Listing, list_named, list_several, list_sources
+from h5zarr.commands.index.listing import Listing, list_named, list_several, list_sources, nothing_found
 from h5zarr.commands.index.place import STATE, Place, check_directory
 from h5zarr.commands.index.planning import Plan, source_name
 from h5zarr.commands.index.rows import Row
@@ -24,7 +24,7 @@ from h5zarr.containers.registry import container_of_format, mark_location, outpu
 from h5zarr.errors import ArgumentError, SourceGone
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
-from h5zarr.packages import require, require_output
+from h5zarr.packages import require, require_catalog, require_output
 
 
 def index(
@@ -146,7 +146,7 @@ def index(
     >>> h5zarr.index("ocean*.nc", "refs", workers=1)
     <h5zarr.IndexReport of refs: finished, 0 indexed, 0 indexed with problems, 1 unchanged, 0 failed>
     """
-    require("pyarrow", f"{Location.parse(os.fspath(out))}: the catalog")
+    require_catalog(str(Location.parse(os.fspath(out))))
     container = container_of_format(format)  # raises for an unknown one
     example = Location.parse(f"{os.fspath(out)}/x{output_formats()[format]}")
     require_output(mark_location(container, example).text, f"format={format!r}")
@@ -219,11 +219,9 @@ def _list(
     def is_known(url: str) -> bool:
         return catalog is None or source_name(url) in known()
 
-    remedy = CHECK_PATTERN
     if isinstance(sources, str | os.PathLike):
         act = partial(list_sources, os.fspath(sources), access, is_known)
     elif found_by:
-        remedy = "Check the command that made the list."
         act = partial(list_named, [os.fspath(one) for one in sources], found_by, access, is_known)
     else:
         act = partial(list_several, [os.fspath(one) for one in sources], access, is_known)
@@ -233,7 +231,9 @@ def _list(
     if not listing.sources:
         if not listing.found_by:
             raise ArgumentError("the list of sources is empty")
-        raise SourceGone(f"{', '.join(sorted(listing.found_by))}: no file was found", remedy=remedy)
+        if found_by:
+            raise SourceGone(f"{found_by}: no file was found", remedy="Check the command that made the list.")
+        raise nothing_found(listing.found_by)
     return listing
 
 

@@ -16,13 +16,17 @@ from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.failure import or_source_error
 from h5zarr.io.local import format_mtime
 from h5zarr.io.location import Location
-from h5zarr.io.protocols import PROTOCOL, protocol_of
+from h5zarr.io.protocols import PROTOCOL, grammar_of, protocol_of
 from h5zarr.io.source import Identity
 from h5zarr.io.urls import find_named, is_chain, split_chain
 
 _MAGIC = re.compile(r"[*?\[]")
 _AT_ONCE = 32  # requests for the state of a file, if the listing lacks it
-CHECK_PATTERN = "Check the pattern, and quote it for the shell; ** matches any number of directories."
+_CHECK_PATTERN = "Check the pattern, and quote it for the shell; ** matches any number of directories."
+_CHECK_NAMES = (
+    f"Below a directory, h5zarr uses files that end in {', '.join(DATA_SUFFIXES[:-1])} or {DATA_SUFFIXES[-1]}. For "
+    "other names, give a quoted pattern such as 'DIRECTORY/**'."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +78,9 @@ def list_several(
 ) -> Listing:
     """Return the files of several sources, each of them a pattern, a directory or a file, as if it were alone.
 
-    Files are not searched for, so a list may name thousands: a remote directory must end with a slash. A file that does
-    not exist is listed all the same; reading it reports why. Raises SourceGone if a pattern or directory has no file.
+    Files are not searched for, so a list may name thousands: a remote directory must end with a slash, unless it is in
+    a bucket and its name has no suffix. A file that does not exist is listed all the same; reading it reports why.
+    Raises SourceGone if a pattern or directory has no file.
     """
     files: list[Listed] = []
     found: list[Listed] = []
@@ -88,9 +93,16 @@ def list_several(
             continue
         listing = list_sources(place, access, is_known, is_stopped)
         if not listing.sources:
-            raise SourceGone(f"{location}: no file was found", remedy=CHECK_PATTERN)
+            raise nothing_found([str(location)])
         found += listing.sources
     return Listing(frozenset(searched), (*found, *_complete(files, access, is_known, is_stopped)))
+
+
+def nothing_found(searched: Iterable[str]) -> SourceGone:
+    """Return the error for patterns and directories in which there is no file."""
+    names = sorted(searched)
+    remedy = _CHECK_PATTERN if any(_MAGIC.search(name) for name in names) else _CHECK_NAMES
+    return SourceGone(f"{', '.join(names)}: no file was found", remedy=remedy)
 
 
 def _is_file(location: Location) -> bool:
@@ -100,7 +112,10 @@ def _is_file(location: Location) -> bool:
         return not os.path.isdir(location.path) and (is_there or not _MAGIC.search(location.path))
     is_web = protocol_of(location.text) in ("http", "https")
     is_pattern = "*" in location.text if is_web else _MAGIC.search(location.text)
-    return not location.text.endswith("/") and not is_pattern
+    if location.text.endswith("/") or is_pattern:
+        return False
+    has_suffix = "." in location.text.rpartition("/")[2]
+    return has_suffix or not grammar_of(location.text).is_bucket
 
 
 def _list_file(location: Location) -> Listed:
@@ -179,9 +194,12 @@ def _list_remote(location: Location, access: Access) -> Iterator[Listed]:
     filesystem, path = or_source_error(shown, timeout, lambda: shared_filesystem(location.for_fsspec(), options))
     is_pattern = bool(_MAGIC.search(path))
     found = or_source_error(shown, timeout, lambda: _find(filesystem, path, is_pattern))
+    if not found and not is_pattern:
+        also = ", the endpoint_url and the credentials" if grammar_of(shown).is_bucket else ""
+        raise SourceGone(f"{shown}: there is no such file or directory", remedy=f"Check the URL{also}.")
     root = _root_of(path) if is_pattern else path.rstrip("/")
     for name, stated in sorted(found.items()):
-        if stated.get("type") != "file" or not (is_pattern or name == path or name.lower().endswith(DATA_SUFFIXES)):
+        if stated["type"] != "file" or not (is_pattern or name == path or name.lower().endswith(DATA_SUFFIXES)):
             continue
         known = interpret_identity(stated) if stated.get("size") is not None else None
         path = name[len(root) :].lstrip("/") or name.rpartition("/")[2]
@@ -190,10 +208,14 @@ def _list_remote(location: Location, access: Access) -> Iterator[Listed]:
 
 def _find(filesystem: Any, path: str, is_pattern: bool) -> dict[str, Any]:
     filesystem.invalidate_cache()  # results cached earlier in this process may be outdated
-    found: dict[str, Any] = filesystem.glob(path, detail=True) if is_pattern else filesystem.find(path, detail=True)
-    if not found and not is_pattern:
-        raise FileNotFoundError
-    return found
+    if is_pattern:
+        found: dict[str, Any] = filesystem.glob(path, detail=True)
+    elif PROTOCOL.match(path) and path.lower().endswith(DATA_SUFFIXES):
+        found = {path: filesystem.info(path)}  # a web server: listing a file would fetch it and look for links
+    else:
+        found = filesystem.find(path, detail=True)
+    # fsspec's HTTP file system describes a file that it was asked to list by an empty dictionary.
+    return {name: {"type": "file", **stated} for name, stated in found.items()}
 
 
 def _name_in(pattern: str, name: str) -> str:

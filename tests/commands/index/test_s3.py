@@ -17,7 +17,7 @@ from h5zarr.cli import main
 from h5zarr.commands.index import dispatch
 from h5zarr.commands.index.catalog import CATALOG
 from h5zarr.commands.index.rows import Row, Status
-from h5zarr.errors import OutputError, SourceError
+from h5zarr.errors import OutputError, SourceError, SourceGone
 from tests.commands.index.jobs import GOOD, SAMPLES, rows_of
 from tests.s3 import s3_server
 
@@ -311,3 +311,15 @@ def test_objects_that_a_source_refers_to_are_watched(
     related = json.loads(bucket.rows()["2024/main.nc"].related)
     assert set(related) == {bucket.url("2024/values.raw"), bucket.url("2024/later.h5")}
     assert all(state["etag"] for state in related.values())
+
+
+def test_directories_among_several_sources_need_no_slash(bucket: Bucket, threads: ThreadPoolExecutor) -> None:
+    for name in ("one/a.nc", "two/b.nc", "three"):
+        bucket.put(name, (SAMPLES / "ocean.nc").read_bytes())
+    sources = [bucket.url(name) for name in ("one", "two", "three", "one/a.nc")]
+    options = {"storage_options": bucket.options, "output_options": bucket.options, "executor": threads}
+    report = h5zarr.index(sources, bucket.out, **options)
+    assert (report.indexed_count, report.failed_count) == (3, 0)
+    with pytest.raises(SourceGone, match="four: there is no such file or directory") as caught:
+        h5zarr.index([bucket.url("one"), bucket.url("four")], bucket.out, **options)
+    assert caught.value.remedy == "Check the URL, the endpoint_url and the credentials."

@@ -176,3 +176,31 @@ def test_python_prints_nothing_if_nobody_has_configured_the_log(
     finally:
         logger.propagate = True
     assert capfd.readouterr() == ("", "")
+
+
+def test_one_file_on_a_web_server_is_a_source(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
+    with RangeServer({"/d/x.nc": OCEAN.read_bytes()}) as server:
+        for expected in ("finished, 1 indexed", "finished, 0 indexed"):
+            report = h5zarr.index(server.url("/d/x.nc"), tmp_path / "refs", executor=threads)
+            assert expected in repr(report)
+        assert outputs(tmp_path / "refs") == {"x.nc.json"}
+        with pytest.raises(SourceGone, match="there is no such file"):
+            h5zarr.index(server.url("/d/y.nc"), tmp_path / "refs", executor=threads)
+
+
+@pytest.mark.parametrize("places", [["notes"], ["notes", "a.nc"]], ids=["alone", "several"])
+def test_a_directory_without_data_files_says_which_names_count(
+    places: list[str], tree: Path, threads: ThreadPoolExecutor
+) -> None:
+    (tree / "notes").mkdir()
+    (tree / "notes" / "read.me").touch()
+    sources = [tree / place for place in places]
+    with pytest.raises(SourceGone, match="notes: no file was found") as caught:
+        h5zarr.index(sources if len(sources) > 1 else sources[0], tree.parent / "refs", executor=threads)
+    assert ".hdf5 or .he5. For other names, give a quoted pattern" in caught.value.remedy
+
+
+def test_an_empty_list_is_not_a_wrong_pattern(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
+    with pytest.raises(SourceGone, match="--files-from x: no file was found") as caught:
+        h5zarr.index([], tmp_path / "refs", found_by="--files-from x", executor=threads)
+    assert caught.value.remedy == "Check the command that made the list."
