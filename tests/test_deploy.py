@@ -48,7 +48,7 @@ def test_every_example_is_named_in_the_documentation() -> None:
 def test_exit_codes_that_the_examples_rely_on_are_those_of_the_command() -> None:
     told = dict(re.findall(r"^  (\d+) +(.*)$", EXAMPLES, re.MULTILINE))
     assert told["0"].startswith("the run finished without new failures, or another run is active")
-    assert told["1"].startswith("files failed that had not failed before")
+    assert told["1"].startswith("files failed for the first time since they changed")
     assert told["2"].startswith("the job could not run")
     assert told["143"].startswith("stopped by SIGTERM")
 

@@ -70,7 +70,7 @@ def add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     parser.add_argument("--at-once", type=positive, default=8, metavar="N", help="files to read at a time (default 8)")
     reading = parser.add_argument_group("reading")
     add_opening(reading)
-    add_allow(reading, "let a SOURCE refer to files outside its own directory that are")
+    add_allow(reading, "let a SOURCE refer not only to files in and below its own directory, but also to files")
     parser.set_defaults(command=check)
 
 

@@ -20,7 +20,7 @@ DONE, DONE_WITH_PROBLEMS, NOTHING = 0, 1, 2
 EXIT_CODES = """\
 exit codes:
   0  success
-  1  done, but parts of the file could not be read or translated: see the problems at the end
+  1  done, but parts of the file could not be read or translated: see the problems
   2  nothing was done, or the command line is wrong
 """
 PATTERNS = """\

@@ -56,8 +56,8 @@ the output:
 
 exit codes:
   0    the run finished without new failures, or another run is active and does the work
-  1    files failed that had not failed before, or not since they last changed (--fail-on any: some files are in a
-       failed state; --fail-on never: not used), or more than --max-failures failed
+  1    files failed for the first time since they changed (--fail-on chooses another condition), or more than
+       --max-failures files failed
   2    the job could not run, or the command line is wrong
   143  stopped by SIGTERM (130 by Ctrl-C). Finished work is recorded, and the next run continues
   `h5zarr status` shows failed files and problems with the reasons, whatever the exit code of the last run was.
@@ -110,7 +110,7 @@ def add_index(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add_overwrite(form, "a file in OUT, or FILE,")
     reading = parser.add_argument_group("reading")
     add_opening(reading)
-    add_allow(reading, "let a file refer to files outside its own directory that are")
+    add_allow(reading, "let a file refer not only to files in and below its own directory, but also to files")
     _add_reporting(parser.add_argument_group("logging and reports"))
     parser.set_defaults(command=index)
 

@@ -56,7 +56,12 @@ def add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser.add_argument("--all", action="store_true", help="show everything in full")
     parser.add_argument("--no-attributes", action="store_true", help="leave out attributes")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="print names in bold")
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="whether to print names in bold; auto does so on a terminal (default auto)",
+    )
     add_opening(parser.add_argument_group("reading"))
     parser.set_defaults(command=inspect)
 

@@ -85,7 +85,7 @@ def add_allow(parser: Parser, what: str) -> None:
         default=[],
         type=_place,
         metavar="PLACE",
-        help=f"{what} below PLACE, a directory as a path or URL; / allows all files on this machine. May be repeated",
+        help=f"{what} below PLACE, a directory or its URL; / allows all files on this machine. May be repeated",
     )
 
 

@@ -49,7 +49,7 @@ open the references:
   xarray.open_dataset("reference://", engine="zarr", storage_options={{"fo": "ocean.json"}})
   If the file is on http or s3, add "remote_options": {{"asynchronous": True}} to the storage options; for Parquet, add
   "remote_protocol": "file", "https" or "s3".
-  Open an Icechunk repository with the icechunk package, and authorize it to read the files:
+  Open an Icechunk repository with the icechunk package, and authorise it to read the files:
   repository = icechunk.Repository.open(storage, authorize_virtual_chunk_access={{"file:///data/": None}})
   xarray.open_zarr(repository.readonly_session("main").store, consolidated=False)
 
@@ -78,7 +78,7 @@ def add_translate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add_writing(form)
     reading = parser.add_argument_group("reading")
     add_opening(reading)
-    add_allow(reading, "let SOURCE refer to files outside its own directory that are")
+    add_allow(reading, "let SOURCE refer not only to files in and below its own directory, but also to files")
     add_reporting(parser.add_argument_group("reporting"))
     parser.set_defaults(command=translate)
 

@@ -32,7 +32,7 @@ def add_validate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     """Add the `validate` command."""
     parser = commands.add_parser(
         "validate",
-        help="check references against the rules of Zarr, xarray and others",
+        help="check references against the rules of Zarr, xarray and NZ-1.0",
         description=HELP,
         epilog=EXAMPLES,
         usage="h5zarr validate [OPTION ...] REFS",
