@@ -86,5 +86,10 @@ def require_index(sources: Iterable[str], out: str, shown: str, *, is_dask: bool
     require_catalog(shown)
     if is_dask:
         require("distributed", "dask=")
-    for url in (*sources, out):
+    require_sources((*sources, out))
+
+
+def require_sources(urls: Iterable[str]) -> None:
+    """Raise PackageMissing if one of many URLs needs a package that is not installed. It names the protocol."""
+    for url in urls:
         require_protocols(url, url.partition("://")[0] + "://")

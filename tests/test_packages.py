@@ -59,6 +59,22 @@ def test_a_missing_package_is_one_line_and_exit_code_two(
     assert "Traceback" not in told
 
 
+def test_a_list_of_files_is_searched_for_protocols_whose_package_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    Path("files.txt").write_text(f"{OCEAN}\nhttps://host/a.nc\n")
+    assert main(["index", "--files-from", "files.txt", "out", "--quiet"]) == 2
+    assert capfd.readouterr().err == (
+        "h5zarr: https://: this protocol needs the package aiohttp, which is not installed\n"
+        "  Install it: pip install aiohttp (extra: http).\n"
+    )
+    assert not Path("out").exists()
+    with pytest.raises(PackageMissing, match="aiohttp"):
+        h5zarr.index(iter([OCEAN, "https://host/a.nc"]), "out")
+
+
 def test_a_command_does_not_even_import_a_missing_package(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['pyarrow'] = None; from h5zarr.cli import main;"

@@ -24,7 +24,7 @@ from h5zarr.containers.registry import container_of_format, mark_location, outpu
 from h5zarr.errors import ArgumentError, SourceGone
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
-from h5zarr.packages import require, require_catalog, require_output
+from h5zarr.packages import require, require_catalog, require_output, require_sources
 
 
 def index(
@@ -152,6 +152,11 @@ def index(
     require_output(mark_location(container, example).text, f"format={format!r}")
     if dask is not None:
         require("distributed", "dask=")
+    if isinstance(sources, str | os.PathLike):
+        require_sources([os.fspath(sources)])
+    else:
+        sources = names = [os.fspath(one) for one in sources]
+        require_sources(names)
     if fail_on not in FAIL_ON:
         raise ArgumentError(f"fail_on is {fail_on!r}, but must be one of {', '.join(FAIL_ON)}")
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
