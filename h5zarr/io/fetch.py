@@ -193,3 +193,13 @@ def find_files(filesystem: Any, path: str, timeout_seconds: float) -> list[str]:
             return list(await filesystem._find(path))
 
     return list(sync(filesystem.loop, find))
+
+
+def ask_info(filesystem: Any, path: str, timeout_seconds: float) -> dict[str, Any]:
+    """Return the information that a file system has about a file, such as its size. Raises TimeoutError if it can.
+
+    File systems without coroutines have their own time limits.
+    """
+    if not filesystem.async_impl:
+        return dict(filesystem.info(path))
+    return dict(sync(filesystem.loop, filesystem._info, path, timeout=timeout_seconds))

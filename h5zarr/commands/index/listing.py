@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from glob import glob
 from typing import Any
 
 from h5zarr.commands.index.place import DATA_SUFFIXES
+from h5zarr.commands.index.waiting import map_at_once
 from h5zarr.errors import SourceError, SourceGone
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.failure import or_source_error
@@ -21,7 +21,6 @@ from h5zarr.io.source import Identity
 from h5zarr.io.urls import find_named, is_chain, split_chain
 
 _MAGIC = re.compile(r"[*?\[]")
-_AT_ONCE = 32  # requests for the state of a file, if the listing lacks it
 _CHECK_PATTERN = "Check the pattern, and quote it for the shell; ** matches any number of directories."
 _CHECK_NAMES = (
     f"Below a directory, h5zarr uses files that end in {', '.join(DATA_SUFFIXES[:-1])} or {DATA_SUFFIXES[-1]}. For "
@@ -149,8 +148,7 @@ def _complete(
     unknown = [one.url for one in found if one.identity is None and is_known(one.url)]
     if not unknown:
         return tuple(found)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        identities = dict(zip(unknown, pool.map(ask, unknown), strict=True))
+    identities = dict(zip(unknown, map_at_once(ask, unknown), strict=True))
     return tuple(one if one.identity else replace(one, identity=identities.get(one.url)) for one in found)
 
 
@@ -245,7 +243,11 @@ def _path_of(url: str) -> str:
 
 
 def ask_identity(url: str, access: Access) -> Identity | None:
-    """Return the state of one file, or None if it is unavailable; reading the file then reports why."""
+    """Return the state of one file, or None if it is unavailable; reading the file then reports why.
+
+    A server that does not answer within `timeout_seconds` counts as unavailable.
+    """
+    from h5zarr.io.fetch import ask_info
     from h5zarr.io.filesystems import shared_filesystem
     from h5zarr.io.responses import interpret_identity
 
@@ -255,10 +257,11 @@ def ask_identity(url: str, access: Access) -> Identity | None:
 
     def ask() -> Identity:
         filesystem, path = shared_filesystem(location.for_fsspec(), access.options_for(location))
-        return interpret_identity(filesystem.info(path))
+        return interpret_identity(ask_info(filesystem, path, timeout_seconds))
 
+    timeout_seconds = access.network.timeout_seconds
     try:
-        return or_source_error(str(location), access.network.timeout_seconds, ask)
+        return or_source_error(str(location), timeout_seconds, ask)
     except (SourceError, KeyError, TypeError):
         return None
 

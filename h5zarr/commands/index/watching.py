@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import Any
 
 from h5zarr.commands.index.listing import Listing, ask_identity
 from h5zarr.commands.index.planning import Plan, is_same, source_name
+from h5zarr.commands.index.waiting import map_at_once
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import is_local
 from h5zarr.io.protocols import grammar_of
 from h5zarr.io.source import Identity
 from h5zarr.io.urls import find_named, split_chain, split_path, split_query
 
-_AT_ONCE = 32  # requests for the state of a file
 States = dict[str, Identity | None]  # by URL; None: the file does not exist
 
 
@@ -86,8 +85,7 @@ def _ask_all(places: Mapping[str, str], access: Access, is_stopped: Callable[[],
     def ask(url: str) -> Identity | None:
         return None if is_stopped() else ask_identity(url, access)
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return dict(zip(places, pool.map(ask, places.values()), strict=True))
+    return dict(zip(places, map_at_once(ask, list(places.values())), strict=True))
 
 
 def open_beside(url: str, other: str) -> str:

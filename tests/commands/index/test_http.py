@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -85,6 +86,17 @@ def test_a_server_that_is_down_fails_all_files_and_the_next_run_gets_them(
         server.faults = Faults()
         second = h5zarr.index(urls, tmp_path / "refs", executor=threads, network=patience)
         assert (second.indexed_count, second.is_good) == (6, True)
+
+
+def test_a_server_that_hangs_does_not_hold_up_the_next_run(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
+    with RangeServer(served(2), latency=30) as server:
+        urls, out = [server.url(name) for name in server.files], tmp_path / "refs"
+        for attempt in (1, 2):  # the second run also asks whether the files have changed
+            began = time.monotonic()
+            report = h5zarr.index(urls, out, executor=threads, network={"timeout_seconds": 0.2}, found_by="a list")
+            assert [row.attempts for row in report.failed] == [attempt, attempt]
+            assert all("no answer within 0.2 seconds" in row.reason for row in report.failed)
+            assert time.monotonic() - began < 15
 
 
 def test_an_object_that_is_replaced_between_listing_and_reading_is_recorded_as_it_was_read(

@@ -104,7 +104,7 @@ def test_a_signal_while_workers_are_started_is_left_to_their_parent(pause: float
 
 def test_a_job_that_waits_for_a_list_of_files_ends_at_a_signal(tmp_path: Path) -> None:
     names = [f"/{number}.nc" for number in range(2000)]
-    with RangeServer(dict.fromkeys(names, b"no"), latency=2) as server:
+    with RangeServer(dict.fromkeys(names, b"no"), latency=30) as server:
         (tmp_path / "files.txt").write_text("".join(f"{server.url(name)}\n" for name in names))
         know(tmp_path / "refs", map(server.url, names))
         with started("--files-from", tmp_path / "files.txt", tmp_path / "refs") as process:

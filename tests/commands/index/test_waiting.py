@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from h5zarr.commands.index.lease import Stopped
-from h5zarr.commands.index.waiting import wait_for
+from h5zarr.commands.index.waiting import map_at_once, wait_for
 
 
 def test_a_result_and_an_error_come_through() -> None:
@@ -28,3 +28,16 @@ def test_a_stopped_run_says_so_and_leaves_the_function() -> None:
     with pytest.raises(Stopped, match=r"^the run was stopped before it began$"):
         wait_for(wait, lambda: True)
     assert is_left.wait(10)
+
+
+def test_calls_run_at_once_and_their_results_keep_the_order() -> None:
+    together = threading.Barrier(32, timeout=10)
+
+    def act(number: int) -> int:
+        together.wait()  # fails unless 32 calls run at the same time
+        return number * number
+
+    assert map_at_once(act, range(64)) == [number * number for number in range(64)]
+    assert map_at_once(act, []) == []
+    with pytest.raises(ZeroDivisionError):
+        map_at_once(lambda number: 1 // number, [1, 0, 2])
