@@ -55,10 +55,8 @@ class Crop(ArrayArrayCodec):
         zarr also calls it with the shape of the whole array, so only decoding can detect a shape that does not fit.
         """
         if len(chunk_spec.shape) != len(self.stored_shape):
-            raise ValueError(
-                f"codec {CROP_CODEC}: stored_shape has {len(self.stored_shape)} dimensions, but the array "
-                f"has {len(chunk_spec.shape)}"
-            )
+            ranks = len(self.stored_shape), len(chunk_spec.shape)
+            raise ValueError(f"codec {CROP_CODEC}: stored_shape has rank {ranks[0]}, but the array has rank {ranks[1]}")
         return replace(chunk_spec, shape=self.stored_shape)
 
     def _decode_sync(self, chunk_array: NDBuffer, chunk_spec: ArraySpec) -> NDBuffer:

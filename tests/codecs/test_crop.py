@@ -60,6 +60,6 @@ def test_a_chunk_larger_than_the_stored_bytes_is_an_error() -> None:
 
 def test_a_stored_shape_of_another_rank_is_an_error() -> None:
     settings = {"shape": (4, 4), "chunks": (4, 4), "dtype": "<i4", "compressors": None}
-    array = zarr.create_array(zarr.storage.MemoryStore(), filters=[Crop((4,))], **settings)
-    with pytest.raises(ValueError, match=r"h5zarr\.crop: stored_shape has 1 dimensions, but the array has 2"):
-        array[...] = 1
+    # Newer versions of zarr raise it when they create the array.
+    with pytest.raises(ValueError, match=r"h5zarr\.crop: stored_shape has rank 1, but the array has rank 2"):
+        zarr.create_array(zarr.storage.MemoryStore(), filters=[Crop((4,))], **settings)[...] = 1
