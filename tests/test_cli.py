@@ -154,3 +154,12 @@ def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str])
     assert said.out == ""
     assert "translate" in said.err
     assert "COMMAND --help shows examples" in said.err
+
+
+def test_an_option_of_the_file_system_is_a_storage_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["index", "s3://bucket/", "refs", "--endpoint-url", "http://localhost:9000"]) == 2
+    said = capsys.readouterr().err
+    assert "there is no option --endpoint-url: use --storage-options endpoint_url=VALUE, and --output-options" in said
+    assert main(["inspect", "s3://bucket/a.nc", "--profile=hunter2"]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith("there is no option --profile: use --storage-options profile=VALUE\n")

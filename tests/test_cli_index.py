@@ -484,6 +484,15 @@ def test_help_tells_of_exit_codes(capfd: pytest.CaptureFixture[str]) -> None:
     assert "143  stopped by SIGTERM" in capfd.readouterr().out
 
 
+def test_a_remedy_for_several_files_is_told_once(data: Path, out: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for name in ("x.nc", "y.nc"):
+        (data / name).write_bytes(b"<html>")
+    assert main(["index", str(data), str(out)]) == 1
+    said = capfd.readouterr().err
+    assert said.count("this is an HTML page") == 2
+    assert said.count("This is probably a login or error page") == 1
+
+
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_run_whose_messages_nobody_reads_finishes_with_its_exit_code(data: Path, out: Path, form: str) -> None:
     (data / "broken.nc").write_bytes(b"no")

@@ -31,6 +31,7 @@ class RunLog:
         self._fail_on = fail_on
         self._max_attempts = max_attempts
         self._has_line = not quiet and not as_json and sys.stderr.isatty()
+        self._remedies: set[str] = set()  # each is told once: a thousand files may fail for the same reason
         self._task_count = self._done_count = self._failed_count = 0
         self._began = self._shown_at = time.monotonic()
 
@@ -72,7 +73,9 @@ class RunLog:
             _log_row(row)
         elif is_failure:
             self._wipe()
-            tell(failure_lines(row, self._max_attempts, phrase))
+            what, *remedy = failure_lines(row, self._max_attempts, phrase)
+            tell([what, *(line for line in remedy if line not in self._remedies)])
+            self._remedies.update(remedy)
         if self._has_line and time.monotonic() - self._shown_at > _STEP_SECONDS:
             self._shown_at = time.monotonic()
             write_message(f"\r\x1b[K{self.line()}")

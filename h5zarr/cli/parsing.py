@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT]?)(i?)[bB]?")
 _POWERS = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+_OF_STORAGE = frozenset(("endpoint_url", "profile", "key", "secret", "token", "requester_pays", "account_name"))
 _SIZE_WANTED = "expected a size such as 8MB, 8MiB or 8000000"
 
 
@@ -34,7 +35,17 @@ class Parser(argparse.ArgumentParser):
     def refuse_options(self, names: list[str]) -> NoReturn:
         """End with an error that names unknown options of this command, and the options that may be meant."""
         known = [flag for action in self._actions for flag in action.option_strings]
-        self.error("; ".join(f"there is no option {name}{suggestion(name, known)}" for name in names))
+        self.error("; ".join(f"there is no option {name}{_meant(name, known)}" for name in names))
+
+
+def _meant(name: str, known: list[str]) -> str:
+    """Return what an unknown option may mean: an option of the file system, or one that is mistyped."""
+    key = name.lstrip("-").replace("-", "_")
+    if key in _OF_STORAGE and "--storage-options" in known:
+        return f": use --storage-options {key}=VALUE" + (
+            ", and --output-options for the output" if "--output-options" in known else ""
+        )
+    return suggestion(name, known)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -31,7 +31,10 @@ from h5zarr.io.location import Location
 from h5zarr.zarr_model.hierarchy import Json
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"))
-_CHECK = "Check the URL, the credentials and output_options=, then try again."
+_CHECK = (
+    "Check the URL, the credentials and output_options=, then try again. storage_options= and anon=True are for "
+    "reading only."
+)
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NOT_PERMITTED = {errno.EACCES, errno.EPERM, errno.EROFS}
 

@@ -57,6 +57,8 @@ _CODES = {
 }
 """Error codes of S3 and Azure that say why access is refused, and what they mean."""
 
+_UNKNOWN_OPTION = re.compile(r"got an unexpected keyword argument '(\w+)'")  # Python's words, not botocore's
+
 T = TypeVar("T")
 
 
@@ -154,11 +156,17 @@ def source_error(url: str, failure: Failure, span: Span | None = None) -> Source
     """Return an error that names the URL, the bytes, what happened and the remedy. `url` must be safe to show."""
     where = "" if span is None else f" bytes {span.address}-{max(span.address, span.end - 1)}:"
     rules = grammar_of(url.rpartition("::")[2])
+    if failure.kind is SourceGone and failure.remedy == GONE.remedy and "://" in url and url.endswith("/"):
+        failure = Failure(
+            f"{failure.what}: a URL that ends with a slash names a directory", DIRECTORY.remedy, SourceGone
+        )
     remedy = failure.remedy
     if failure.remedy == REFUSED.remedy:
         remedy = rules.check or remedy
     elif failure.kind is SourceGone and failure.remedy == GONE.remedy and rules.is_bucket:
         remedy += " A prefix that looks like a directory is not a file. Also check endpoint_url, or the account."
+    elif failure.kind is SourceUnreachable and rules.server:
+        remedy = f"Check the server ({rules.server}) and the network, then try again."
     elif failure is GONE and _HOST.match(url):
         remedy = f"If this is a URL, write https://{url}."
     error = failure.kind(f"{url}:{where} {failure.what}", remedy=remedy)
@@ -303,6 +311,12 @@ def _describe_local_failure(error: BaseException) -> Failure:
         return Failure(what, "Install the package, then try again.")
     if isinstance(error, ValueError) and str(error).startswith("Protocol not known"):
         return Failure("fsspec does not know this protocol", "Check the beginning of the URL.", WrongSource)
+    if isinstance(error, ValueError) and str(error).startswith("Invalid endpoint"):  # botocore's
+        what = "endpoint_url is not the URL of a server"
+        return Failure(what, "It starts with http:// or https://, as in endpoint_url=http://host:9000.", WrongSource)
+    if isinstance(error, TypeError) and (unknown := _UNKNOWN_OPTION.search(str(error))):
+        what = f"the file system has no storage option named {unknown[1]}"
+        return Failure(what, "Check its spelling in the documentation of the file system.", WrongSource)
     if isinstance(error, TypeError | ValueError):
         return Failure(
             f"the URL or its storage options are not valid ({name})", "Check both, then try again.", WrongSource

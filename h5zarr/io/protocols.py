@@ -38,7 +38,7 @@ class ProtocolRules:
     - `is_bucket`: its files are objects in a bucket or container.
     - `anonymous`: storage options for reading without credentials.
     - `pool_option`: the storage option, and its key, that limit the number of connections, if the default is too low.
-    - `check`: what to check if access is refused.
+    - `check`: what to check if access is refused. `server`: what names the server, if the URL does not.
     """
 
     is_quoted: bool = False
@@ -54,6 +54,7 @@ class ProtocolRules:
     anonymous: Mapping[str, Any] = field(default_factory=dict)
     pool_option: tuple[str, str] | None = None
     check: str = ""
+    server: str = ""
 
 
 _S3 = ProtocolRules(
@@ -66,6 +67,7 @@ _S3 = ProtocolRules(
     check="Check the credentials (key and secret, or profile, in the storage options; AWS_* in the environment) and "
     "endpoint_url. A public bucket may need anon=True, a requester-pays bucket requester_pays=True. S3 also refuses "
     "access to an object that does not exist, if you may not list the bucket.",
+    server="endpoint_url in the storage options, or AWS_ENDPOINT_URL in the environment",
 )
 _GOOGLE = ProtocolRules(
     query="?generation=",
@@ -75,6 +77,7 @@ _GOOGLE = ProtocolRules(
     anonymous={"token": "anon"},
     check="Check the credentials (token in the storage options; GOOGLE_APPLICATION_CREDENTIALS in the environment). A "
     "public bucket may need anon=True, a requester-pays bucket requester_pays=True and project.",
+    server="endpoint_url in the storage options",
 )
 _AZURE = ProtocolRules(
     query="?versionid=",
@@ -84,6 +87,7 @@ _AZURE = ProtocolRules(
     anonymous={"anon": True},
     check="Check account_name with account_key, sas_token or connection_string in the storage options, or "
     "AZURE_STORAGE_* in the environment. A public container may need anon=True; a SAS token may have expired.",
+    server="account_name or connection_string in the storage options, or AZURE_STORAGE_* in the environment",
 )
 _DATA_LAKE = ProtocolRules(  # the first generation of Azure's
     query="?", has_user=True, may_wrap=True, is_usual=True, is_bucket=True, anonymous={"anon": True}, check=_AZURE.check

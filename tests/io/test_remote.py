@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from h5zarr.errors import SourceChanged, SourceError
 from h5zarr.io.access import Access
+from h5zarr.io.failure import describe_failure, source_error
 from h5zarr.io.network import MIB, NetworkPolicy
 from h5zarr.io.remote import RemoteSource, interpret_identity
 from h5zarr.io.source import Identity, open_source
@@ -321,6 +322,16 @@ def test_wrong_storage_options_are_a_source_error() -> None:
     with pytest.raises(SourceError, match="storage options") as caught:
         open_source("http://127.0.0.1:1/a", Access(storage_options={"headers": "secret"}))
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "named"),
+    [("s3://bucket/a", "AWS_ENDPOINT_URL"), ("gs://bucket/a", "endpoint_url"), ("az://box/a", "account_name")],
+)
+def test_an_unreachable_store_names_the_setting_with_its_server(url: str, named: str) -> None:
+    failure = describe_failure(ConnectionRefusedError(), 1)
+    assert named in source_error(url, failure).remedy
+    assert source_error("http://host/a", failure).remedy == "Check the URL and the network, then try again."
 
 
 def test_a_closed_source_is_not_read(memory_url: str) -> None:

@@ -108,5 +108,11 @@ def test_a_missing_object_and_wrong_options_say_what_to_check(options: dict[str,
     make_bucket(options, "bucket")
     with pytest.raises(SourceError, match="there is no such file"):
         open_store("s3://bucket/no.json", storage_options=options)
-    with pytest.raises(SourceError, match="storage options are not valid"):
+    with pytest.raises(SourceError, match="the file system has no storage option named nonsense"):
         open_store("s3://bucket/no.json", storage_options={"nonsense": 1})
+    with pytest.raises(SourceError, match="endpoint_url is not the URL of a server") as caught:
+        open_store("s3://bucket/no.json", storage_options={**options, "endpoint_url": "localhost:9000"})
+    assert caught.value.remedy.startswith("It starts with http:// or https://")
+    with pytest.raises(SourceError, match="a URL that ends with a slash names a directory") as caught:
+        open_store("s3://bucket/no/", storage_options=options)
+    assert "a file in it" in caught.value.remedy

@@ -277,6 +277,9 @@ def _icechunk_errors(location: Location) -> Iterator[None]:
 
 def _describe(error: Exception, location: Location) -> SourceError:
     """Return what went wrong; for a remote repository without the exception's text, which may quote a key."""
+    if "region must be set" in str(error):
+        what = "Icechunk needs the region of the bucket, such as region=us-east-1 in the options, or AWS_REGION"
+        return SourceError(f"{location}: {what}", remedy="Give a region. A server other than Amazon's accepts any.")
     is_local = location.text.lower().startswith(("icechunk+file", "icechunk+local"))
     lines = [line.strip(" x|`->") for line in str(error).splitlines()] if is_local else []
     reason = next((line for line in lines if line), type(error).__name__)

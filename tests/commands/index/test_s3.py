@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 import h5zarr
@@ -323,3 +324,22 @@ def test_directories_among_several_sources_need_no_slash(bucket: Bucket, threads
     with pytest.raises(SourceGone, match="four: there is no such file or directory") as caught:
         h5zarr.index([bucket.url("one"), bucket.url("four")], bucket.out, **options)
     assert caught.value.remedy == "Check the URL, the endpoint_url and the credentials."
+
+
+def test_the_documented_queries_read_the_catalog_in_a_bucket(bucket: Bucket, threads: ThreadPoolExecutor) -> None:
+    duckdb, pandas = pytest.importorskip("duckdb"), pytest.importorskip("pandas")
+    page = (Path(__file__).parents[3] / "docs" / "indexing.md").read_text()
+    code = next(block for block in page.split("```python\n") if "register_filesystem" in block).partition("```")[0]
+    report = h5zarr.index(
+        bucket.pattern,
+        bucket.out,
+        storage_options=bucket.options,
+        output_options=bucket.options,
+        executor=threads,
+    )
+    code = code.replace('{"profile": "research"}', "options").replace('profile="research"', "**options")
+    lines = [f"found.append({line})" if "sql" in line else line for line in code.splitlines()]
+    found: list[Any] = []
+    names = {"pandas": pandas, "duckdb": duckdb, "fsspec": fsspec, "found": found, "options": bucket.options}
+    exec("\n".join(lines).replace("s3://refs/ocean", bucket.out), names)
+    assert [relation.fetchall() for relation in found] == [[("indexed", report.listed_count)]] * 2

@@ -225,3 +225,14 @@ def test_a_repository_on_s3_is_read_with_the_options_of_fsspec(tmp_path: Path) -
             read_icechunk(Location.parse("icechunk+s3://repositories/elsewhere"), {**options, **region})
         assert "credentials" in refused.value.remedy
         buckets.clear_instance_cache()
+
+
+def test_a_missing_region_is_named_as_the_reason() -> None:
+    error = icechunk_reading._describe(
+        RuntimeError("dispatch failure\n `-> A region must be set when sending requests to S3. key=hunter2"),
+        Location.parse("icechunk+s3://bucket/repository"),
+    )
+    assert str(error) == (
+        "icechunk+s3://bucket/repository: Icechunk needs the region of the bucket, such as region=us-east-1 in the "
+        "options, or AWS_REGION"
+    )
