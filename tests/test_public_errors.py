@@ -73,6 +73,12 @@ def test_a_url_without_a_protocol_is_recognised(name: str) -> None:
     assert caught.value.remedy == f"If this is a URL, write https://{name}."
 
 
+def test_a_path_with_a_tilde_is_recognised() -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        h5zarr.translate("~/none.nc")
+    assert "os.path.expanduser" in caught.value.remedy
+
+
 def test_only_readers_of_references_hear_that_a_file_may_have_moved(tmp_path: Path) -> None:
     source = tmp_path / "a.nc"
     source.write_bytes(Path(OCEAN).read_bytes())

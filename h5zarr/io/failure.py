@@ -169,6 +169,8 @@ def source_error(url: str, failure: Failure, span: Span | None = None) -> Source
         remedy = f"Check the server ({rules.server}) and the network, then try again."
     elif failure is GONE and _HOST.match(url):
         remedy = f"If this is a URL, write https://{url}."
+    elif failure is GONE and url.startswith("~"):
+        remedy = "Give the full path: ~ is expanded by the shell, and in Python by os.path.expanduser."
     error = failure.kind(f"{url}:{where} {failure.what}", remedy=remedy)
     error.filename = url
     return error

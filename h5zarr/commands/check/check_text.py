@@ -100,8 +100,8 @@ def _type_name(data_type: Json) -> str:
 def _metadata_text(cost: MetadataCost) -> str:
     where = f"in {counted(cost.places, 'place')}" + (", in pages" if cost.is_paged else "")
     block = f", behind a user block of {size(cost.user_block_nbytes)}" if cost.user_block_nbytes else ""
-    taken = f"{counted(cost.rounds, 'round')} and {counted(cost.requests, 'request')} fetch {size(cost.nbytes)}"
-    return f"metadata    {size(cost.asked_nbytes)} {where}{block}: {taken}"
+    taken = f"{counted(cost.rounds, 'round')}, {counted(cost.requests, 'request')}, {size(cost.nbytes)}"
+    return f"metadata    {size(cost.asked_nbytes)} {where}{block} · a scan takes {taken}"
 
 
 # --- many files

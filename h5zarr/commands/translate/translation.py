@@ -57,7 +57,7 @@ class Translation:
     seconds
         How long it took.
     bare_dimensions
-        Paths of dimensions without a variable, which are not arrays.
+        Paths of dimensions without a coordinate variable.
     renamed
         Paths in the file of variables whose name in netCDF differs.
     unread

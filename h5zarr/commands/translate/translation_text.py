@@ -27,7 +27,7 @@ def translation_lines(done: Translation, *, quiet: bool = False, phrase: Phrase 
     yield from problem_lines(done.source, done.warnings, "warning: ", phrase=phrase)
     if done.bare_dimensions:
         names = ", ".join(readable(path.lstrip("/")) for path in done.bare_dimensions)
-        yield f"dimensions without a variable, which are not arrays: {names}"
+        yield f"dimensions without a coordinate variable: {names}"
     if done.renamed:
         names = ", ".join(f"{readable(path)} ({readable(stored)})" for path, stored in done.renamed.items())
         yield f"variables that have another name in the file: {names}"

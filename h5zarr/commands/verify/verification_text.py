@@ -38,7 +38,8 @@ def verification_counts(found: Verification) -> list[str]:
     wrong = sum(not one.is_right for one in found.arrays)
     skipped = sum(bool(one.skipped) for one in found.arrays)
     parts = [f"{counted(len(found.arrays) - wrong - skipped, 'array')} right", f"{wrong:,} wrong"]
-    return [*parts, f"{skipped:,} not compared"] if skipped else parts
+    others = {"not compared": skipped, "not in the file": len(found.not_found)}
+    return [*parts, *(f"{count:,} {what}" for what, count in others.items() if count)]
 
 
 def _verified_line(one: Verified) -> str:

@@ -356,6 +356,16 @@ def test_the_command_says_what_was_verified(
     assert {"path": "/plain", "chunks_compared": 5, "chunks": 5} in told["arrays"]
 
 
+def test_the_summary_counts_arrays_that_the_file_lacks(
+    source: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    refs, other = str(tmp_path / "refs.json"), tmp_path / "other.h5"
+    h5zarr.translate(source, refs)
+    h5py.File(other, "w").close()
+    assert main(["verify", refs, str(other)]) == 1
+    assert "0 arrays right, 0 wrong, 4 not in the file" in capfd.readouterr().out
+
+
 def test_the_command_says_what_differs(source: Path, capfd: pytest.CaptureFixture[str]) -> None:
     def change(references: References) -> None:
         references["plain/c/2"][1] += 1
