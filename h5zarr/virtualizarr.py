@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from glob import escape
 from typing import Any
-from urllib.parse import unquote, urlparse
+from urllib.parse import urlparse
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,6 @@ from h5zarr.io.location import Location
 from h5zarr.io.obstore import ObjectSource
 from h5zarr.io.protocols import grammar_of
 from h5zarr.io.source import Source, open_source
-from h5zarr.io.urls import split_query
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode
 from h5zarr.zarr_model.v3_nodes import encode_metadata_v3
 
@@ -254,11 +253,8 @@ def _resolvable(url: str) -> str:
     Raises NotVirtual if the registry, or a reader of VirtualiZarr's output, would read another file.
     """
     location = Location.parse(url)
-    uri = location.for_fsspec() if location.path is None else f"file://{location.absolute()}"
+    uri = location.unescaped() if location.path is None else f"file://{location.absolute()}"
     is_web = grammar_of(uri).is_quoted
-    if is_web:
-        address, query = split_query(uri)
-        uri = unquote(address, errors="surrogateescape") + query
     parts = urlparse(uri)
     if f"{parts.scheme}://{parts.netloc}{parts.path}" != uri:
         what = "? or #" + (" or ; in its name, or with a query" if is_web else " in its name")

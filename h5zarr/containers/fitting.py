@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from h5zarr.containers.container import Container, Fitted
+from h5zarr.io.location import Location
 from h5zarr.zarr_model.hierarchy import Hierarchy
 from h5zarr.zarr_model.names import check_readers, check_reserved, check_urls, leave_out_unreadable
 from h5zarr.zarr_model.nz.declare import declare_nz
@@ -28,8 +29,9 @@ def fit(
     The problems of the result name everything that is left out. With `nz`, every node declares the NZ convention.
     """
     readable, problems = leave_out_unreadable(hierarchy)
-    problems += check_urls(hierarchy.urls)
-    warnings = hierarchy.warnings + check_readers(hierarchy.urls)
+    locations = [Location.parse(url) for url in hierarchy.urls]
+    problems += check_urls(locations)
+    warnings = hierarchy.warnings + check_readers(locations)
     if zarr_format == 3:
         warnings += check_reserved(readable.nodes)
     if nz:

@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from h5zarr.errors import SourceError
 from h5zarr.io.protocols import PROTOCOL, grammar_of, protocol_of
 from h5zarr.io.urls import (
+    decode_escapes,
     display_url,
     find_local_path,
     find_named,
     find_one_path,
     hide_secrets,
+    is_rewritten,
     quote_name,
     reference_url,
     settle_url,
@@ -83,6 +85,35 @@ class Location:
         """The links without their queries. They may contain users and passwords."""
         return self.links if self.path is not None else [split_query(link)[0] for link in self.links]
 
+    @property
+    def query(self) -> str:
+        """The query of the link that names the file, with its leading mark; "" if there is none."""
+        return "" if self.path is not None else split_query(self.links[find_named(self.links)])[1]
+
+    @property
+    def selects_version(self) -> bool:
+        """Whether the query selects a version of an object in a bucket."""
+        return bool(self.query) and grammar_of(self.address).is_version
+
+    @property
+    def is_changed_by_fsspec(self) -> bool:
+        """Whether fsspec's HTTP file system, without options, would request another URL than this escaped one."""
+        return self.path is None and is_rewritten(self.text)
+
+    def split_root(self) -> tuple[str, str]:
+        """Return the protocol of a URL with its host or bucket, and the path after it, without query.
+
+        For a chain, they are those of the link that names the file.
+        """
+        return split_path(self.address)
+
+    def plain_path(self) -> str:
+        """Return the absolute path of a local file, or host and path of a URL, without leading slashes or secrets."""
+        if self.path is not None:
+            return self.absolute().replace(os.sep, "/").lstrip("/")
+        links = split_chain(str(self))
+        return PROTOCOL.sub("", links[find_named(links)], count=1).lstrip("/")
+
     def find_path(self) -> str | None:
         """Return the local path to open, or None. Raises UnclearURL for a file:// URL that names two files."""
         if "%" in self.text:
@@ -92,6 +123,10 @@ class Location:
     def for_fsspec(self) -> str:
         """Return the URL to pass to fsspec. Raises UnclearURL if fsspec would misunderstand every form of it."""
         return settle_url(self.text)
+
+    def unescaped(self) -> str:
+        """Return the URL to pass to fsspec; that of a web server with the escapes before its query decoded."""
+        return decode_escapes(self.for_fsspec())
 
     def for_references(self) -> tuple[str, bool]:
         """Return the URL to write into references, and whether something that looks secret was left out of it."""
@@ -117,6 +152,31 @@ class Location:
     def without_slash(self) -> Location:
         """Return the location without slashes at its end."""
         return Location.parse(self.text.rstrip("/")) if self.text.endswith("/") else self
+
+    def inside(self, name: str) -> Location:
+        """Return the location of a file in this directory, with the same query. Names separate their parts with "/"."""
+        if self.path is not None:
+            return Location.parse(f"{self.path.rstrip('/')}/{name}")
+        link = f"{self.address.rstrip('/')}/{quote_name(name, self.address)}{self.query}"
+        return Location.parse(self._with_named(link))
+
+    def with_listed(self, name: str) -> str:
+        """Return the URL of the file that the file system of this URL calls `name`."""
+        return self._with_named(name if PROTOCOL.match(name) else f"{protocol_of(self.address)}://{name}")
+
+    def with_path_of(self, other: Location) -> str:
+        """Return this URL with the path of another one, and without the version of an object.
+
+        It opens a file whose stored URL lacks the secrets that this URL has.
+        """
+        query = "" if self.selects_version else self.query
+        return self._with_named(f"{self.split_root()[0]}{other.split_root()[1]}{query}")
+
+    def _with_named(self, link: str) -> str:
+        """Return this URL with another link in place of the one that names the file."""
+        links = self.links
+        links[find_named(links)] = link
+        return "::".join(links)
 
     def absolute(self) -> str:
         """Return the absolute path of a local file, or the text of any other location."""

@@ -219,6 +219,14 @@ def is_rewritten(url: str) -> bool:
     return _UNDONE_IN_PATH.search(path) is not None or _UNDONE_IN_QUERY.search(query) is not None
 
 
+def decode_escapes(url: str) -> str:
+    """Return the URL of a web server with the escapes before its query decoded, and any other URL unchanged."""
+    if not grammar_of(url).is_quoted:
+        return url
+    address, query = split_query(url)
+    return _decode(address) + query
+
+
 def _escape(text: str, legal: str) -> str:
     from urllib.parse import quote
 

@@ -6,13 +6,12 @@ that are refused here make zarr fail on the whole file, not only on the node wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from h5zarr.errors import Problem, Unrepresentable
 from h5zarr.io.location import Location
-from h5zarr.io.protocols import grammar_of, protocol_of
-from h5zarr.io.urls import is_chain, is_rewritten, split_query
+from h5zarr.io.protocols import protocol_of
 from h5zarr.tree import refuse_name
 from h5zarr.zarr_model.hierarchy import Hierarchy
 
@@ -63,15 +62,15 @@ def check_parquet(arrays: Iterable[str]) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def check_urls(urls: tuple[str, ...]) -> tuple[Problem, ...]:
+def check_urls(locations: Sequence[Location]) -> tuple[Problem, ...]:
     """Return a problem for each URL that readers of references do not follow without help."""
     problems = []
-    for url in urls:
-        if is_chain(url):
+    for location in locations:
+        if location.is_chain:
             what = "readers of references do not follow a chain of URLs"
             remedy = "Unpack the file, and translate the unpacked file."
-            problems.append(Problem(str(Location.parse(url)), URL_KIND, what, remedy))
-    protocols = {protocol_of(url) for url in urls}
+            problems.append(Problem(str(location), URL_KIND, what, remedy))
+    protocols = {protocol_of(location.text) for location in locations}
     if len(protocols) > 1:
         what = f"the references need {len(protocols)} protocols ({', '.join(sorted(protocols))}), and readers open one"
         remedy = "Name the file systems when opening: fs={protocol: options, ...} in the storage options."
@@ -79,22 +78,22 @@ def check_urls(urls: tuple[str, ...]) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def check_readers(urls: tuple[str, ...]) -> tuple[Problem, ...]:
+def check_readers(locations: Sequence[Location]) -> tuple[Problem, ...]:
     """Return a warning for each URL that readers of references follow only with an option.
 
     Without it, fsspec would silently read another version of the object, or request another URL. `engine="h5zarr"`
     needs no option.
     """
     warnings = []
-    for url in urls:
-        if is_chain(url):
+    for location in locations:
+        if location.is_chain:
             continue
-        if grammar_of(url).is_version and split_query(url)[1]:
+        if location.selects_version:
             what = "readers other than h5zarr ignore the version in the URL and read the newest version of the object"
-            warnings.append(Problem(str(Location.parse(url)), URL_KIND, what, _opened_with("version_aware")))
-        elif is_rewritten(url):
+            warnings.append(Problem(str(location), URL_KIND, what, _opened_with("version_aware")))
+        elif location.is_changed_by_fsspec:
             what = "readers other than h5zarr decode some escapes in this URL, so the server may not find the file"
-            warnings.append(Problem(str(Location.parse(url)), URL_KIND, what, _opened_with("encoded")))
+            warnings.append(Problem(str(location), URL_KIND, what, _opened_with("encoded")))
     return tuple(warnings)
 
 

@@ -12,16 +12,6 @@ from h5zarr.io.location import Location
 from h5zarr.io.urls import UnclearURL
 
 PACKAGE = Path(h5zarr.__file__).parent
-# The modules outside io/ that still take URLs apart as text. New code uses `Location`: this list only gets shorter.
-STILL_TEXT = {
-    "commands/index/listing.py": {"find_named", "is_chain", "split_chain"},
-    "commands/index/watching.py": {"find_named", "split_chain", "split_path", "split_query"},
-    "containers/icechunk/locations.py": {"split_path", "split_query"},
-    "containers/icechunk/storage.py": {"split_path"},
-    "containers/parquet/parquet_reading.py": {"find_named", "split_query"},
-    "virtualizarr.py": {"split_query"},
-    "zarr_model/names.py": {"is_chain", "is_rewritten", "split_query"},
-}
 
 
 def test_secrets_are_never_shown() -> None:
@@ -90,13 +80,71 @@ def test_absolute_and_without_secrets(tmp_path: Path, monkeypatch: pytest.Monkey
     assert far.without_secrets() == "https://host/a.nc?name=b"
 
 
+def test_the_parts_of_a_url_are_those_of_the_link_that_names_the_file() -> None:
+    far = Location.parse("simplecache::https://me:hush@host/a/b.nc?key=x")
+    assert far.split_root() == ("https://me:hush@host", "/a/b.nc")
+    assert (far.query, far.plain_path()) == ("?key=x", "host/a/b.nc")
+    inside = Location.parse("zip://a/b.nc::https://host/c.zip?key=x")
+    assert inside.split_root() == ("zip://", "a/b.nc")
+    assert (inside.query, inside.plain_path()) == ("", "a/b.nc")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("s3://bucket/a.nc?versionId=x", True),
+        ("s3://bucket/a.nc", False),
+        ("https://host/a.nc?versionId=x", False),
+        ("a.nc?versionId=x", False),
+    ],
+)
+def test_only_the_query_of_a_bucket_selects_a_version(text: str, expected: bool) -> None:
+    assert Location.parse(text).selects_version is expected
+
+
+def test_fsspec_changes_some_escapes_of_a_web_server() -> None:
+    assert Location.parse("https://host/a%3Bb.nc").is_changed_by_fsspec
+    assert not Location.parse("s3://bucket/a%3Bb.nc").is_changed_by_fsspec
+    assert Location.parse("https://host/a%3Bb c.nc?d=%20").unescaped() == "https://host/a;b c.nc?d=%20"
+    assert Location.parse("s3://bucket/a%3Bb.nc").unescaped() == "s3://bucket/a%3Bb.nc"
+
+
+def test_files_inside_a_directory(tmp_path: Path) -> None:
+    assert Location.parse(f"{tmp_path}/").inside("a b/c").path == f"{tmp_path}/a b/c"
+    assert Location.parse("https://host/a/?key=x").inside("b c/d").text == "https://host/a/b%20c/d?key=x"
+    assert Location.parse("simplecache::s3://bucket/a").inside("b c").text == "simplecache::s3://bucket/a/b c"
+
+
+def test_files_beside_a_url_keep_its_secrets_but_not_its_version() -> None:
+    signed = Location.parse("simplecache::https://me:hush@host/a/b.nc?key=x")
+    assert signed.with_path_of(Location.parse("https://host/c.nc")) == "simplecache::https://me:hush@host/c.nc?key=x"
+    version = Location.parse("s3://bucket/a.nc?versionId=x")
+    assert version.with_path_of(Location.parse("s3://bucket/b.nc")) == "s3://bucket/b.nc"
+
+
+def test_listed_files_have_the_form_of_the_pattern() -> None:
+    assert Location.parse("s3://bucket/*.nc").with_listed("bucket/a.nc") == "s3://bucket/a.nc"
+    assert Location.parse("simplecache::s3://bucket/*").with_listed("bucket/a") == "simplecache::s3://bucket/a"
+    assert Location.parse("https://host/*.nc").with_listed("https://host/a.nc") == "https://host/a.nc"
+
+
+def test_a_mark_comes_before_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    marked = Location.parse("a").marked("icechunk+")
+    assert marked.text == f"icechunk+file://{tmp_path}/a"
+    assert marked.has_mark("icechunk+")
+    assert marked.without_mark("icechunk+").path == str(tmp_path / "a")
+    assert not Location.parse("icechunk.json").has_mark("icechunk+")
+    assert Location.parse("s3://b/c//").without_slash().text == "s3://b/c"
+
+
 def test_modules_outside_io_use_locations() -> None:
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
         if not name.startswith("io/") and (taken := _taken_from_urls(path)):
             found[name] = taken
-    assert found == STILL_TEXT
+    assert found == {}
 
 
 def _taken_from_urls(path: Path) -> set[str]:

@@ -18,7 +18,6 @@ from h5zarr.io.local import format_mtime
 from h5zarr.io.location import Location
 from h5zarr.io.protocols import PROTOCOL, grammar_of, protocol_of
 from h5zarr.io.source import Identity
-from h5zarr.io.urls import find_named, is_chain, split_chain
 
 _MAGIC = re.compile(r"[*?\[]")
 _CHECK_PATTERN = "Check the pattern, and quote it for the shell; ** matches any number of directories."
@@ -118,8 +117,8 @@ def _is_file(location: Location) -> bool:
 
 
 def _list_file(location: Location) -> Listed:
-    url = location.text if location.path is None else os.path.abspath(location.path)
-    return Listed(url, _path_of(url).rpartition("/")[2], _local_identity(location), str(location))
+    name = location.plain_path().rpartition("/")[2]
+    return Listed(location.absolute(), name, _local_identity(location), str(location))
 
 
 def list_named(
@@ -130,7 +129,9 @@ def list_named(
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Listing:
     """Return the sources of a list. Known sources have their state, or None if they do not exist."""
-    found = [Listed(url, _path_of(url), None, found_by) for url in dict.fromkeys(urls) if url]
+    # The path is that of the whole URL, so that it does not depend on other sources.
+    named = [url for url in dict.fromkeys(urls) if url]
+    found = [Listed(url, Location.parse(url).plain_path(), None, found_by) for url in named]
     return Listing(frozenset({found_by}), _complete(found, access, is_known, is_stopped))
 
 
@@ -201,7 +202,7 @@ def _list_remote(location: Location, access: Access) -> Iterator[Listed]:
             continue
         known = interpret_identity(stated) if stated.get("size") is not None else None
         path = name[len(root) :].lstrip("/") or name.rpartition("/")[2]
-        yield Listed(_name_in(location.text, name), path, known, shown)
+        yield Listed(location.with_listed(name), path, known, shown)
 
 
 def _find(filesystem: Any, path: str, is_pattern: bool) -> dict[str, Any]:
@@ -216,30 +217,10 @@ def _find(filesystem: Any, path: str, is_pattern: bool) -> dict[str, Any]:
     return {name: {"type": "file", **stated} for name, stated in found.items()}
 
 
-def _name_in(pattern: str, name: str) -> str:
-    """Return the URL of `name` in a file system: the pattern with its path replaced."""
-    if not is_chain(pattern):
-        return name if PROTOCOL.match(name) else f"{protocol_of(pattern)}://{name}"
-    links = split_chain(pattern)
-    number = find_named(links)
-    links[number] = name if PROTOCOL.match(name) else f"{protocol_of(links[number])}://{name}"
-    return "::".join(links)
-
-
 def _root_of(pattern: str) -> str:
     """Return the directory that contains all matches of a pattern."""
     match = _MAGIC.search(pattern)
     return pattern[: match.start()].rpartition("/")[0] if match else pattern.rpartition("/")[0]
-
-
-def _path_of(url: str) -> str:
-    """Return the path of a listed source. Uses the whole URL, so it does not depend on other sources."""
-    location = Location.parse(url)
-    if location.path is not None:
-        return os.path.abspath(location.path).replace(os.sep, "/").lstrip("/")
-    link = split_chain(str(location))
-    named = link[find_named(link)]
-    return PROTOCOL.sub("", named, count=1).lstrip("/")
 
 
 def ask_identity(url: str, access: Access) -> Identity | None:

@@ -15,10 +15,8 @@ from h5zarr.commands.index.listing import Listing, ask_identity
 from h5zarr.commands.index.planning import Plan, is_same, source_name
 from h5zarr.commands.index.waiting import map_at_once
 from h5zarr.io.access import USUAL_ACCESS, Access
-from h5zarr.io.location import is_local
-from h5zarr.io.protocols import grammar_of
+from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
-from h5zarr.io.urls import find_named, split_chain, split_path, split_query
 
 States = dict[str, Identity | None]  # by URL; None: the file does not exist
 
@@ -90,11 +88,5 @@ def _ask_all(places: Mapping[str, str], access: Access, is_stopped: Callable[[],
 
 def open_beside(url: str, other: str) -> str:
     """Return the URL that opens a related file of `url`: stored names lack the secrets, so they come from `url`."""
-    if is_local(other):
-        return other
-    links, others = split_chain(url), split_chain(other)
-    place = find_named(links)
-    address, query = split_query(links[place])
-    _, path = split_path(split_query(others[find_named(others)])[0])
-    links[place] = f"{split_path(address)[0]}{path}{'' if grammar_of(address).is_version else query}"
-    return "::".join(links)
+    stored = Location.parse(other)
+    return other if stored.path is not None else Location.parse(url).with_path_of(stored)

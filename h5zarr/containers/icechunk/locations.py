@@ -16,9 +16,8 @@ import numpy as np
 from h5zarr.containers.provenance import Provenance
 from h5zarr.errors import OutputError
 from h5zarr.io.location import Location
-from h5zarr.io.protocols import PROTOCOL, grammar_of, protocol_of
+from h5zarr.io.protocols import grammar_of, protocol_of
 from h5zarr.io.source import Identity
-from h5zarr.io.urls import split_path, split_query
 from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -87,7 +86,7 @@ def _refuse(url: str) -> str:
     protocol = protocol_of(url)
     if protocol not in (*_BUCKETS, *_WEB):
         return f"h5zarr knows no container for {protocol}://"
-    if split_query(url)[1]:
+    if location.query:
         return "it drops the query after the question mark"
     return "" if location.without_secrets() == url else "the URL contains a user name or password"
 
@@ -98,12 +97,10 @@ def _locate(url: str) -> tuple[str, str]:
     if location.path is not None:
         path = location.absolute()
         return f"file://{_escape(path)}", f"file://{_plain_directory(path)}"
-    match = PROTOCOL.match(url)
-    assert match is not None
-    protocol = protocol_of(url)
-    url = f"{_BUCKETS.get(protocol, protocol)}://{url[match.end() :]}"
-    host, name = split_path(url)
-    return host + (name if grammar_of(url).is_quoted else _escape(name)), f"{host}/"
+    root, name = location.split_root()
+    protocol = location.protocol
+    root = f"{_BUCKETS.get(protocol, protocol)}://{root.partition('://')[2]}"
+    return root + (name if grammar_of(url).is_quoted else _escape(name)), f"{root}/"
 
 
 def restore_url(location: str) -> str:

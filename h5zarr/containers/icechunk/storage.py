@@ -12,7 +12,6 @@ from typing import Any
 from h5zarr.errors import OutputError
 from h5zarr.io.location import Location
 from h5zarr.io.protocols import protocol_of
-from h5zarr.io.urls import split_path
 from h5zarr.packages import missing
 
 _MARK = "icechunk+"
@@ -56,11 +55,11 @@ def find_place(location: Location) -> Place:
         if not inner.path or "\0" in inner.path:
             raise OutputError(shown, "this is not a directory name", remedy=_FORMS)
         return Place(shown=shown, directory=os.path.realpath(inner.path))
-    host, prefix = split_path(inner.text)
-    bucket = host.partition("://")[2]
+    root, path = inner.split_root()
+    bucket = root.partition("://")[2]
     if not bucket or "@" in bucket:
         raise OutputError(shown, "this is not a bucket name", remedy=_FORMS)
-    return Place(shown=shown, bucket=bucket, prefix=prefix.strip("/"))
+    return Place(shown=shown, bucket=bucket, prefix=(path + inner.query).strip("/"))
 
 
 def load_icechunk(shown: str) -> Any:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
-from urllib.parse import quote
 
 import numpy as np
 
@@ -27,9 +26,7 @@ from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, References, assemble, naming_errors
 from h5zarr.errors import MalformedFile, SourceChanged, SourceGone, Unsupported
 from h5zarr.io.location import Location
-from h5zarr.io.protocols import protocol_of
 from h5zarr.io.ranges import Column, open_ranges
-from h5zarr.io.urls import find_named, split_query
 from h5zarr.read.sources import Sources, in_each
 from h5zarr.zarr_model.chunk_keys import KeyLayout
 from h5zarr.zarr_model.grid import RegularGrid
@@ -37,7 +34,6 @@ from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
 
 _MOST_PARTS = 1 << 20
 _MOST_HELD = 256
-_PLAIN = "/!$&'()*+,;=:@"  # besides letters and digits, the characters that need no escape in a URL path
 _REPLACED = (
     "Open it again: it was replaced. If that does not help, it was replaced only partly: write or copy it again."
 )
@@ -246,7 +242,7 @@ def read_parquet(location: Location, sources: Sources) -> References:
 def open_directory(location: Location, sources: Sources) -> ReferenceDirectory:
     """Return the directory at a location. Nothing is read yet."""
     # Absolute: some files are read later, when the current directory may have changed.
-    return ReferenceDirectory(location.absolute(), sources)
+    return ReferenceDirectory(Location.parse(location.absolute()), sources)
 
 
 def _wanted_first(index: ParquetIndex) -> tuple[str, ...]:
@@ -259,19 +255,13 @@ def _wanted_first(index: ParquetIndex) -> tuple[str, ...]:
 class ReferenceDirectory:
     """A directory with references. It can be pickled."""
 
-    url: str
+    location: Location
     sources: Sources
     held: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     def read(self, name: str) -> bytes:
         """Return the content of a file. Raises SourceGone if it does not exist."""
-        links = Location.parse(self.url).links
-        place = find_named(links)
-        directory, query = split_query(links[place])
-        escaped = quote(name, _PLAIN) if protocol_of(links[place]) in ("http", "https") else name
-        inside = f"{directory.rstrip('/')}/{escaped}{query}"
-        url = "::".join([*links[:place], inside, *links[place + 1 :]])
-        reader = open_ranges(url, self.sources.access)
+        reader = open_ranges(self.location.inside(name), self.sources.access)
         self.sources.keep(reader)
         return reader.read_whole()
 
