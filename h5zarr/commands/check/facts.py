@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from base64 import b64decode
-from binascii import Error
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -15,7 +13,7 @@ import numpy as np
 from h5zarr.errors import H5ZarrError
 from h5zarr.zarr_model.data_types import decode_data_type
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy, Json, VariableRecord
-from h5zarr.zarr_model.missing import FILL_VALUE
+from h5zarr.zarr_model.missing import FILL_VALUE, decode_missing_number
 
 ABSENT = "none"
 _CONVENTIONS = ("scale_factor", "add_offset", "units", "calendar")
@@ -107,10 +105,9 @@ def _missing_text(node: ArrayNode, record: VariableRecord | None) -> str:
         value = record.fill_value.value
     if isinstance(value, str) and isinstance(node.data_type, str) and node.data_type.startswith("float"):
         try:
-            (number,) = struct.unpack("<d", b64decode(value, validate=True))
-        except (Error, struct.error):
+            return repr(decode_missing_number(value))
+        except (ValueError, struct.error):
             return _text(value)
-        return repr(number)
     return _text(value)
 
 

@@ -24,7 +24,7 @@ from h5zarr.zarr_model.codecs import byte_order, find_filter
 from h5zarr.zarr_model.data_types import decode_data_type, encode_dtype, encode_serializer
 from h5zarr.zarr_model.grid import RegularGrid, whole_grid
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
-from h5zarr.zarr_model.missing import FILL_VALUE
+from h5zarr.zarr_model.missing import FILL_VALUE, decode_missing
 from h5zarr.zarr_model.vlen_text import encode_texts
 
 Values = npt.NDArray[Any]
@@ -187,12 +187,9 @@ def _missing_value(path: str, member: Member, dtype: np.dtype[Any]) -> tuple[Any
 
 def missing_number(member: Member) -> Any:
     """Return `_FillValue` as a number; None if there is none."""
-    from base64 import b64decode
-
     value, dtype = member.node.attributes.get(FILL_VALUE), _dtype(member.node)
-    if isinstance(value, str) and dtype.kind == "f":
-        return np.frombuffer(b64decode(value), "<f8")[0]
-    return value if isinstance(value, int | float) and dtype.kind in "iu" else None
+    found = decode_missing(value, dtype) if dtype.kind in "iuf" else None
+    return None if found is None else found[()]
 
 
 def _choose_fill(path: str, members: Sequence[Member], *, is_complete: bool) -> Json:
