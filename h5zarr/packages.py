@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable
 from importlib.util import find_spec
 
 from h5zarr.errors import PackageMissing
@@ -25,15 +23,6 @@ EXTRAS = {
 }
 """The extra of h5zarr that provides each package. Their names on PyPI are those of their modules."""
 
-PROTOCOLS = {
-    **dict.fromkeys(("http", "https"), "aiohttp"),
-    **dict.fromkeys(("s3", "s3a"), "s3fs"),
-    **dict.fromkeys(("gs", "gcs"), "gcsfs"),
-    **dict.fromkeys(("abfs", "abfss", "az"), "adlfs"),
-}
-"""The package that fsspec needs for each protocol."""
-
-_PROTOCOL = re.compile(r"(?:^|::)([A-Za-z][A-Za-z0-9+.\-]+)://")
 _HAS_ZSTD = sys.version_info >= (3, 14)  # which includes it
 
 
@@ -56,40 +45,6 @@ def missing(package: str, what: str, extra: str | None = None) -> PackageMissing
     return error
 
 
-def require_protocols(url: str, shown: str) -> None:
-    """Raise PackageMissing if a URL, or a link of a chain, has a protocol whose package is not installed."""
-    for protocol in _PROTOCOL.findall(url):
-        if (package := PROTOCOLS.get(protocol.lower())) is not None:
-            require(package, f"{shown}: this protocol")
-
-
-def require_output(location: str, shown: str) -> None:
-    """Raise PackageMissing if writing references to a location needs a package that is not installed."""
-    name = location.rstrip("/").lower()
-    if name.startswith("icechunk+"):
-        require("icechunk", f"{shown}: Icechunk")
-        return
-    if name.endswith(".parquet"):
-        require("pyarrow", f"{shown}: Parquet")
-    elif name.endswith(".zst"):
-        require("zstandard", f"{shown}: .zst")
-    require_protocols(location, shown)
-
-
 def require_catalog(shown: str) -> None:
     """Raise PackageMissing if the catalog of an index cannot be read or written."""
     require("pyarrow", f"{shown}: the catalog", extra="index")
-
-
-def require_index(sources: Iterable[str], out: str, shown: str, *, is_dask: bool) -> None:
-    """Raise PackageMissing if an index of these sources needs a package that is not installed."""
-    require_catalog(shown)
-    if is_dask:
-        require("distributed", "dask=")
-    require_sources((*sources, out))
-
-
-def require_sources(urls: Iterable[str]) -> None:
-    """Raise PackageMissing if one of many URLs needs a package that is not installed. It names the protocol."""
-    for url in urls:
-        require_protocols(url, url.partition("://")[0] + "://")

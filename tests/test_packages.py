@@ -12,8 +12,10 @@ import pytest
 
 import h5zarr
 from h5zarr.cli import main
+from h5zarr.containers.registry import CONTAINERS
 from h5zarr.errors import H5ZarrError, PackageMissing
-from h5zarr.packages import EXTRAS, PROTOCOLS
+from h5zarr.io.protocols import rules_of
+from h5zarr.packages import EXTRAS
 from tests.collections_of_files import SAMPLES
 
 ROOT = Path(__file__).parent.parent
@@ -29,11 +31,16 @@ CASES = {
     "abfs": ("adlfs", ["translate", "abfs://box/a.nc", "out.json"], "abfs://box/a.nc: this protocol"),
     "chain": ("s3fs", ["inspect", "simplecache::s3://bucket/a.nc"], "s3://bucket/a.nc: this protocol"),
     "out": ("s3fs", ["translate", "missing.nc", "s3://bucket/out.json"], "s3://bucket/out.json: this protocol"),
-    "parquet": ("pyarrow", ["translate", "missing.nc", "out.parquet"], "out.parquet: Parquet"),
-    "icechunk": ("icechunk", ["translate", "missing.nc", "icechunk+file:///tmp/o"], "icechunk+file:///tmp/o: Icechunk"),
-    "convert": ("icechunk", ["convert", "missing.json", "icechunk+file:///tmp/o"], "icechunk+file:///tmp/o: Icechunk"),
+    "parquet": ("pyarrow", ["translate", "missing.nc", "out.parquet"], "out.parquet: a directory of Parquet files"),
+    "parq": ("pyarrow", ["translate", "missing.nc", "out.parq"], "out.parq: a directory of Parquet files"),
+    "icechunk": ("icechunk", ["translate", "missing.nc", "icechunk+file:///tmp/o"], "/tmp/o: an Icechunk repository"),
+    "convert": ("icechunk", ["convert", "missing.json", "icechunk+file:///tmp/o"], "/tmp/o: an Icechunk repository"),
     "index": ("pyarrow", ["index", "missing", "out"], "out: the catalog"),
-    "format": ("icechunk", ["index", "missing", "out", "--format", "icechunk"], "--format icechunk: Icechunk"),
+    "format": (
+        "icechunk",
+        ["index", "missing", "out", "--format", "icechunk"],
+        "icechunk: an Icechunk repository",
+    ),
     "dask": ("distributed", ["index", "missing", "out", "--dask", "tcp://host:1"], "--dask needs"),
     "sources": ("s3fs", ["index", "s3://bucket/*.nc", "out"], "s3:// : this protocol"),
     "status": ("pyarrow", ["status", "out"], "out: the catalog"),
@@ -113,7 +120,10 @@ def test_the_extras_provide_what_the_table_says() -> None:
     for package, extra in EXTRAS.items():
         assert any(needed.startswith(package) for needed in told[extra]), package
     assert any(needed.startswith("pyarrow") for needed in told["index"])
-    assert set(PROTOCOLS.values()) <= set(EXTRAS)
+    packages = {rules_of(protocol).package for protocol in ("http", "https", "s3", "s3a", "gs", "abfs", "az")}
+    packages |= {package for container in CONTAINERS for package in container.traits.packages.values()}
+    assert packages <= set(EXTRAS)
+    assert packages >= {"aiohttp", "s3fs", "gcsfs", "adlfs", "icechunk", "pyarrow", "zstandard"}
 
 
 @pytest.mark.parametrize("call", [lambda: h5zarr.index(OCEAN, "refs"), lambda: h5zarr.status("refs")])

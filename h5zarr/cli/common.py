@@ -116,3 +116,14 @@ def write_lines(lines: Iterable[str]) -> None:
 def _encodable(lines: Iterable[str], encoding: str) -> Iterator[str]:
     for line in lines:
         yield line.encode(encoding, "replace").decode(encoding) + "\n"
+
+
+def require_index(sources: Iterable[str], out: str, shown: str, *, is_dask: bool) -> None:
+    """Raise PackageMissing if an index of these sources needs a package that is not installed."""
+    from h5zarr.io.protocols import require_sources
+    from h5zarr.packages import require, require_catalog
+
+    require_catalog(shown)
+    if is_dask:
+        require("distributed", "dask=")
+    require_sources((*sources, out))

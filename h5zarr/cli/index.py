@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, phrase, tell
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, phrase, require_index, tell
 from h5zarr.cli.options import (
     FORM,
     OPENING,
@@ -168,7 +168,6 @@ def index(arguments: argparse.Namespace) -> int:
     from h5zarr.commands.index.naming import check_template
     from h5zarr.errors import H5ZarrError
     from h5zarr.io.location import Location
-    from h5zarr.packages import require_index
 
     if not _take_places(arguments):
         return NOTHING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, complain, phrase, write_lines
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, complain, phrase, require_index, write_lines
 from h5zarr.cli.options import add_location, add_network, keywords
 
 HELP = """\
@@ -53,7 +53,6 @@ def status(arguments: argparse.Namespace) -> int:
     """Print the summary, and return the exit code."""
     from h5zarr.errors import H5ZarrError
     from h5zarr.io.location import Location
-    from h5zarr.packages import require_index
 
     try:
         require_index((), arguments.out, str(Location.parse(arguments.out)), is_dask=False)

@@ -102,7 +102,8 @@ class Traits:
     """The facts about a container that other code needs.
 
     `formats` are the names that `index` offers, each with the suffix of its outputs. `mark` precedes the locations of
-    this container, such as `icechunk+`. `title` is its name in errors, with the article.
+    this container, such as `icechunk+`. `title` is its name in errors, with the article. `packages` names the package
+    that outputs with each suffix need; the suffix "" stands for all outputs.
     """
 
     name: str
@@ -113,6 +114,7 @@ class Traits:
     is_directory: bool = False
     has_commits: bool = False
     allows_empty_urls: bool = False
+    packages: Mapping[str, str] = field(default_factory=dict)
 
 
 class Container(Protocol):

@@ -14,10 +14,11 @@ from h5zarr.containers.parquet.parquet_container import ParquetContainer
 from h5zarr.containers.target import check_target
 from h5zarr.errors import ArgumentError, Unsupported, WrongOutput
 from h5zarr.io.location import Location
+from h5zarr.io.protocols import require_protocols
 from h5zarr.io.source import Source
 from h5zarr.io.span import Span
 from h5zarr.limits import USUAL, Limits
-from h5zarr.packages import require_output
+from h5zarr.packages import require
 from h5zarr.signatures import HEAD_NBYTES, WrongFormat, wrong_format
 
 if TYPE_CHECKING:  # only needed to read references
@@ -125,6 +126,15 @@ def check_form(output: Output, zarr_format: int) -> None:
         raise WrongOutput(output.shown, what, remedy="Omit branch= and message=.")
 
 
+def require_output(location: Location, shown: str) -> None:
+    """Raise PackageMissing if writing references to a location needs a package that is not installed."""
+    traits = container_for_output(location).traits
+    for suffix, package in traits.packages.items():
+        if location.text.rstrip("/").lower().endswith(suffix):
+            require(package, f"{shown}: {suffix or traits.title}")
+    require_protocols(location.text, shown)
+
+
 def check_output_before(output: Output, source: Location, zarr_format: int, *, is_file: bool = True) -> None:
     """Raise OutputError for anything that is certain to fail, before anything is read from `source`.
 
@@ -132,7 +142,7 @@ def check_output_before(output: Output, source: Location, zarr_format: int, *, i
     """
     check_output(output.location, source)
     check_form(output, zarr_format)
-    require_output(output.location.text, output.shown)
+    require_output(output.location, output.shown)
     container = container_for_output(output.location)
     container.check(output, source)
     main = Location.parse(source.for_references()[0]).without_secrets()

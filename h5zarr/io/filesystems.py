@@ -10,10 +10,9 @@ from weakref import WeakValueDictionary
 
 import fsspec  # type: ignore[import-untyped, unused-ignore]
 
-from h5zarr.io.protocols import grammar_of, protocol_of, rules_of
+from h5zarr.io.protocols import grammar_of, protocol_of, require_protocols, rules_of
 from h5zarr.io.sharing import MOST_REQUESTS
 from h5zarr.io.urls import display_url, is_chain, split_chain, split_query
-from h5zarr.packages import require_protocols
 
 _lock = threading.Lock()
 _filesystems: WeakValueDictionary[Any, Any] = WeakValueDictionary()

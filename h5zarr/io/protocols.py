@@ -9,12 +9,15 @@ The functions that make requests to a file system are in `responses.py`. CONTRIB
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from h5zarr.packages import require
+
 # A single letter before a colon is a Windows drive.
 PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
+_LINK = re.compile(rf"(?:^|::){PROTOCOL.pattern}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +42,7 @@ class ProtocolRules:
     - `anonymous`: storage options for reading without credentials.
     - `pool_option`: the storage option, and its key, that limit the number of connections, if the default is too low.
     - `check`: what to check if access is refused. `server`: what names the server, if the URL does not.
+    - `package`: the package that fsspec needs, if an extra of h5zarr provides it.
     """
 
     is_quoted: bool = False
@@ -55,6 +59,7 @@ class ProtocolRules:
     pool_option: tuple[str, str] | None = None
     check: str = ""
     server: str = ""
+    package: str = ""
 
 
 _S3 = ProtocolRules(
@@ -68,6 +73,7 @@ _S3 = ProtocolRules(
     "endpoint_url. A public bucket may need anon=True, a requester-pays bucket requester_pays=True. S3 also refuses "
     "access to an object that does not exist, if you may not list the bucket.",
     server="endpoint_url in the storage options, or AWS_ENDPOINT_URL in the environment",
+    package="s3fs",
 )
 _GOOGLE = ProtocolRules(
     query="?generation=",
@@ -78,6 +84,7 @@ _GOOGLE = ProtocolRules(
     check="Check the credentials (token in the storage options; GOOGLE_APPLICATION_CREDENTIALS in the environment). A "
     "public bucket may need anon=True, a requester-pays bucket requester_pays=True and project.",
     server="endpoint_url in the storage options",
+    package="gcsfs",
 )
 _AZURE = ProtocolRules(
     query="?versionid=",
@@ -88,6 +95,7 @@ _AZURE = ProtocolRules(
     check="Check account_name with account_key, sas_token or connection_string in the storage options, or "
     "AZURE_STORAGE_* in the environment. A public container may need anon=True; a SAS token may have expired.",
     server="account_name or connection_string in the storage options, or AZURE_STORAGE_* in the environment",
+    package="adlfs",
 )
 _DATA_LAKE = ProtocolRules(  # the first generation of Azure's
     query="?", has_user=True, may_wrap=True, is_usual=True, is_bucket=True, anonymous={"anon": True}, check=_AZURE.check
@@ -98,6 +106,7 @@ _WEB = ProtocolRules(
     has_user=True,
     is_usual=True,
     check="Check user name and password, or the headers in the storage options. A signed URL may have expired.",
+    package="aiohttp",
 )
 _LOCAL = ProtocolRules(has_host=False, is_local=True)
 _ARCHIVE = ProtocolRules(has_host=False, may_wrap=True, is_wrapper=True)
@@ -126,6 +135,19 @@ _RULES: dict[str, ProtocolRules] = {
 def rules_of(protocol: str) -> ProtocolRules:
     """Return the rules of a protocol, by its name."""
     return _RULES.get(protocol, _OTHER)
+
+
+def require_protocols(url: str, shown: str) -> None:
+    """Raise PackageMissing if a URL, or a link of a chain, has a protocol whose package is not installed."""
+    for protocol in _LINK.findall(url):
+        if package := rules_of(protocol.lower()).package:
+            require(package, f"{shown}: this protocol")
+
+
+def require_sources(urls: Iterable[str]) -> None:
+    """Raise PackageMissing if one of many URLs needs a package that is not installed. It names the protocol."""
+    for url in urls:
+        require_protocols(url, url.partition("://")[0] + "://")
 
 
 def protocol_of(link: str) -> str:

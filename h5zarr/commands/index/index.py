@@ -20,11 +20,12 @@ from h5zarr.commands.index.waiting import wait_for
 from h5zarr.commands.index.work import IndexSettings
 from h5zarr.commands.index.workers import ExecutorWorkers, LocalWorkers, Workers, dask_client
 from h5zarr.commands.translate.options import make_options
-from h5zarr.containers.registry import container_of_format, mark_location, output_formats
+from h5zarr.containers.registry import container_of_format, mark_location, output_formats, require_output
 from h5zarr.errors import ArgumentError, SourceGone
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
-from h5zarr.packages import require, require_catalog, require_output, require_sources
+from h5zarr.io.protocols import require_sources
+from h5zarr.packages import require, require_catalog
 
 
 def index(
@@ -149,7 +150,7 @@ def index(
     require_catalog(str(Location.parse(os.fspath(out))))
     container = container_of_format(format)  # raises for an unknown one
     example = Location.parse(f"{os.fspath(out)}/x{output_formats()[format]}")
-    require_output(mark_location(container, example).text, f"format={format!r}")
+    require_output(mark_location(container, example), f"format={format!r}")
     if dask is not None:
         require("distributed", "dask=")
     if isinstance(sources, str | os.PathLike):

@@ -29,6 +29,7 @@ class IcechunkContainer:
         zarr_formats=(3,),
         is_directory=True,
         has_commits=True,
+        packages={"": "icechunk"},
     )
 
     def recognise_output(self, location: Location) -> bool:

@@ -29,6 +29,7 @@ class JsonContainer:
         title="a JSON file",
         formats=_FORMATS,
         allows_empty_urls=True,
+        packages={".zst": "zstandard"},
     )
 
     def recognise_output(self, location: Location) -> bool:

@@ -27,7 +27,11 @@ class ParquetContainer:
     """A directory of Parquet files, and one file with all metadata."""
 
     traits = Traits(
-        name="parquet", title="a directory of Parquet files", formats={"parquet": ".parquet"}, is_directory=True
+        name="parquet",
+        title="a directory of Parquet files",
+        formats={"parquet": ".parquet"},
+        is_directory=True,
+        packages={"": "pyarrow"},
     )
 
     def recognise_output(self, location: Location) -> bool:
