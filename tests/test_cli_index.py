@@ -174,11 +174,21 @@ def test_a_report_and_metrics_say_the_same(data: Path, out: Path, tmp_path: Path
     assert samples["h5zarr_index_requests"] == told["requests"] > 0
     assert samples["h5zarr_index_read_bytes"] == told["bytes_read"] > 0
     assert samples["h5zarr_index_end_timestamp_seconds"] > 1.7e9
-    assert [failure["source"] for failure in told["failures"]] == [str(data / "broken.nc")]
+    assert [(one["source"], one["status"]) for one in told["failures"]] == [(str(data / "broken.nc"), "failed")]
+    assert (told["problem_sources"], told["remaining"]) == ([], 0)
     assert {slow["source"] for slow in told["slowest"]} == {str(path) for path in data.rglob("*.*")}
     (data / "broken.nc").unlink()
     assert main(["index", str(data), str(out), "--metrics", str(metrics)]) == 0
     assert without_index(parse_metrics(metrics.read_text()))["h5zarr_index_success"] == 1
+
+
+def test_a_report_names_the_files_with_problems(data: Path, out: Path, tmp_path: Path) -> None:
+    shutil.copy(SAMPLES / "netcdf4_types.nc", data / "types.nc")
+    report = tmp_path / "run.json"
+    assert main(["index", str(data), str(out), "--report", str(report)]) == 0
+    (named,) = json.loads(report.read_text())["problem_sources"]
+    assert named["source"] == str(data / "types.nc")
+    assert [problem["path"] for problem in named["problems"]] == ["/ragged"]
 
 
 def test_metrics_of_two_indexes_on_one_machine_differ(

@@ -95,10 +95,19 @@ class RunLog:
             if self._as_json:
                 return
             tell(given_up_lines(report, phrase) if self._fail_on == "any" else [])
-            tell(unfinished_lines(report) if report.is_failure else [])
+            tell(unfinished_lines(report) if report.is_failure or report.ended == "stopped" else [])
         elif self._as_json:
             fields = report.to_json()
-            for name in ("failures", "given_up_on", "vanished_sources", "slowest", "version", "message", "remedy"):
+            for name in (
+                "failures",
+                "given_up_on",
+                "problem_sources",
+                "vanished_sources",
+                "slowest",
+                "version",
+                "message",
+                "remedy",
+            ):
                 fields.pop(name)
             _log("ended", how=fields.pop("ended"), **fields)
         else:

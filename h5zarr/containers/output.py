@@ -36,7 +36,7 @@ _CHECK = (
     "reading only."
 )
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NOT_PERMITTED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_NOT_PERMITTED = {errno.EACCES, errno.EPERM}
 
 
 class Sink(Protocol):
@@ -259,6 +259,9 @@ def _describe_local(error: OSError, shown: str) -> OutputError:
     if error.errno in _NOT_PERMITTED:
         what = "you do not have permission to write there"
         return OutputRefused(shown, what, remedy="Check the permissions of the directory.")
+    if error.errno == errno.EROFS:
+        what = "this file system is read-only"
+        return OutputRefused(shown, what, remedy="Mount it for writing, or write elsewhere.")
     if error.errno == errno.ENOENT:
         return OutputGone(shown, "its directory does not exist", remedy="Create the directory first.")
     if error.errno == errno.ENOTDIR:

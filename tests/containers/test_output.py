@@ -122,7 +122,12 @@ def test_a_full_disk_is_reported() -> None:
 
 @pytest.mark.parametrize(
     ("number", "what"),
-    [(errno.ENOSPC, "no space left"), (errno.EACCES, "do not have permission"), (errno.EIO, "could not be")],
+    [
+        (errno.ENOSPC, "no space left"),
+        (errno.EACCES, "do not have permission"),
+        (errno.EROFS, "this file system is read-only"),
+        (errno.EIO, "could not be"),
+    ],
 )
 def test_a_failure_at_the_end_leaves_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, what: str

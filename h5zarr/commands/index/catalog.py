@@ -64,6 +64,11 @@ class Catalog:
         stored.check()
         return stored
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether rows are not merged yet: a run is active, or has ended early."""
+        return bool(self._parts)
+
     def rows(self) -> Iterator[Row]:
         """Yield all rows. Rows in files are decoded lazily."""
         yield from (row for row in self._added.values() if row is not None)

@@ -51,8 +51,8 @@ class IndexReport:
         How many outputs of vanished sources were removed.
     states
         Counts of the listed and the vanished sources by status, after the run.
-    indexed_count, with_problems_count, failed
-        What this run has done.
+    indexed_count, with_problems_count, with_problems, failed
+        What this run has done. `with_problems` and `failed` are rows of the catalog.
     arrays, chunks
         Content of the files that this run has indexed.
     requests, bytes_read, is_remote
@@ -85,6 +85,7 @@ class IndexReport:
     states: Counter[Status] = field(default_factory=Counter)
     indexed_count: int = 0
     with_problems_count: int = 0
+    with_problems: list[Row] = field(default_factory=list)
     failed: list[Row] = field(default_factory=list)
     arrays: int = 0
     chunks: int = 0
@@ -117,6 +118,11 @@ class IndexReport:
     def done_count(self) -> int:
         """How many sources were indexed or failed in this run."""
         return self.indexed_count + self.with_problems_count + self.failed_count
+
+    @property
+    def remaining_count(self) -> int:
+        """How many sources this run planned to read and did not: the next run does."""
+        return max(0, self.new_count + self.changed_count + self.retried_count - self.done_count)
 
     @property
     def new_failures(self) -> list[Row]:
@@ -189,7 +195,9 @@ class IndexReport:
             self.failed.append(row)
             return
         self.indexed_count += row.status is Status.INDEXED
-        self.with_problems_count += row.status is Status.INDEXED_WITH_PROBLEMS
+        if row.status is Status.INDEXED_WITH_PROBLEMS:
+            self.with_problems_count += 1
+            self.with_problems.append(row)
         self.arrays += row.arrays
         self.chunks += row.chunks
 
@@ -256,6 +264,7 @@ class IndexReport:
             "states": {status.key: self.states[status] if self.has_run else None for status in Status},
             "failures": [_describe(row) for row in self.failed],
             "given_up_on": [_describe(row) for row in self.given_up],
+            "problem_sources": [_describe_problems(row) for row in self.with_problems],
             "vanished_sources": self.vanished,
             "slowest": [{"source": source, "seconds": round(took, 3)} for took, source in sorted(self._slowest)[::-1]],
         }
@@ -275,6 +284,7 @@ class IndexReport:
             "given_up": len(self.given_up),
             "vanished": len(self.vanished),
             "pruned": self.pruned_count,
+            "remaining": self.remaining_count,
         }
 
     def to_metrics(self, index: str = "") -> str:
@@ -335,4 +345,9 @@ def _metric(name: str, about: str) -> tuple[str, str]:
 
 
 def _describe(row: Row) -> dict[str, Any]:
-    return {"source": row.source, "reason": row.reason, "remedy": row.remedy, "attempts": row.attempts}
+    about = {"source": row.source, "status": row.status.key, "reason": row.reason}
+    return {**about, "remedy": row.remedy, "attempts": row.attempts}
+
+
+def _describe_problems(row: Row) -> dict[str, Any]:
+    return {"source": row.source, "problems": [problem.to_json() for problem in row.problems]}

@@ -44,7 +44,10 @@ def end_lines(report: IndexReport, phrase: Callable[[str], str] = str) -> list[s
 
 def unfinished_lines(report: IndexReport) -> list[str]:
     """Return why a run ended early; nothing if it did not. The next run continues."""
-    return [] if report.ended == "finished" else [f"not finished: {report.ended}; the next run continues"]
+    if report.ended == "finished":
+        return []
+    left = f", {counted(report.remaining_count, 'file')} left" if report.remaining_count else ""
+    return [f"not finished: {report.ended}{left}; the next run continues"]
 
 
 def _done_parts(report: IndexReport) -> list[str]:

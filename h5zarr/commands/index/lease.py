@@ -149,6 +149,16 @@ def _describe(content: bytes) -> str:
     return f"process {lease.get('process', '?')} on {lease.get('host', 'an unknown machine')}"
 
 
+def describe_lease(content: bytes | None) -> str:
+    """Return what a lease says about its run, for people; "" if there is no lease."""
+    if content is None:
+        return ""
+    if _is_dead(content):
+        return f"the last run was killed ({_describe(content)}); the next run continues"
+    is_here = _decode_lease(content).get("system") == _system() is not None
+    return f"a run is active{'' if is_here else ', or was killed'} ({_describe(content)})"
+
+
 def _is_dead(content: bytes) -> bool:
     """Return whether the holder was a process of this machine that no longer exists."""
     lease = _decode_lease(content)

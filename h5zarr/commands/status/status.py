@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from h5zarr.commands.index.catalog import CATALOG, Catalog
 from h5zarr.commands.index.index_text import without_source
+from h5zarr.commands.index.lease import LEASE, describe_lease
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.rows import Row, Status
 from h5zarr.display import counted, readable, summary_repr
@@ -43,7 +45,9 @@ class Summary:
     empty_count
         How many valid files contain no arrays, or none of those selected.
     newest
-        Time of the last change.
+        When the catalog last changed.
+    run
+        Whether a run is active or has ended early, as text; "" if the last run finished.
 
     Examples
     --------
@@ -59,6 +63,7 @@ class Summary:
     chunks: int = 0
     empty_count: int = 0
     newest: datetime | None = None
+    run: str = ""
 
     def __repr__(self) -> str:
         counts = (f"{self.counts[status]:,} {status}" for status in Status)
@@ -77,6 +82,7 @@ class Summary:
         document: dict[str, Any] = {"counts": {status.key: self.counts[status] for status in Status}}
         document |= {"arrays": self.arrays, "chunks": self.chunks, "without_arrays": self.empty_count}
         document["newest"] = None if self.newest is None else self.newest.isoformat()
+        document["run"] = self.run or None
         for status in _ATTENTION:
             document[status.key] = [_describe(row) for row in self.others if row.status is status]
         return document
@@ -117,8 +123,12 @@ def status(
     """
     access = Access.from_options(storage_options, network, anon=anon)
     place = Place(out, access.options_for(os.fspath(out)), access.network)
-    catalog = Catalog(place)
     summary = Summary()
+    with suppress(H5ZarrError):  # the catalog matters more; reading it reports what is wrong with the directory
+        summary.run = describe_lease(place.read(LEASE))  # before the catalog: a run may finish in between
+    catalog = Catalog(place)
+    if catalog.has_parts and not summary.run:
+        summary.run = "the last run did not finish; the next run continues"
     for row in catalog.rows():
         summary.counts[row.status] += 1
         summary.newest = max(summary.newest or row.time, row.time)
@@ -129,7 +139,7 @@ def status(
         if row.status is not Status.INDEXED:
             summary.others.append(row)
     if not summary.counts and place.read(CATALOG) is None:
-        raise NoIndex(f"{place.shown}: no index found")
+        raise NoIndex(f"{place.shown}: no index found{summary.run and f': {summary.run}'}")
     return summary
 
 
@@ -142,7 +152,9 @@ def summary_lines(summary: Summary, *, show_all: bool = False, phrase: Callable[
     empty = f"; {counted(summary.empty_count, 'file')} without arrays" if summary.empty_count else ""
     yield f"{counted(summary.chunks, 'chunk')} in {counted(summary.arrays, 'array')}{empty}"
     if summary.newest is not None:
-        yield f"last change {summary.newest:%Y-%m-%d %H:%M:%S} UTC"
+        yield f"catalog last changed {summary.newest:%Y-%m-%d %H:%M:%S} UTC"
+    if summary.run:
+        yield summary.run
     for status in _ATTENTION:
         reasons = _by_reason([row for row in summary.others if row.status is status])
         shown = list(reasons.items())[: None if show_all else _REASONS]
@@ -171,8 +183,13 @@ def _by_reason(rows: Sequence[Row]) -> dict[tuple[str, str], list[str]]:
     found: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         for reason in _reasons(row):
-            found.setdefault(reason, []).append(row.source)
+            found.setdefault(reason, []).append(f"{row.source}{_tried(row)}")
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def _tried(row: Row) -> str:
+    """Return how often a source has failed, if more than once."""
+    return f" (failed {row.attempts:,} times)" if row.status.is_failure and row.attempts > 1 else ""
 
 
 def _reasons(row: Row) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections import Counter
@@ -18,16 +19,16 @@ from h5zarr.cli import main
 from h5zarr.cli.common import phrase
 from h5zarr.cli.index_log import RunLog
 from h5zarr.commands.index import lease
-from h5zarr.commands.index.catalog import CATALOG
+from h5zarr.commands.index.catalog import CATALOG, Catalog
 from h5zarr.commands.index.dispatch import WorkerDied
 from h5zarr.commands.index.index_report import IndexReport
 from h5zarr.commands.index.index_text import end_lines, failure_lines
-from h5zarr.commands.index.lease import Lease
+from h5zarr.commands.index.lease import LEASE, Lease
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.planning import Plan, Task
 from h5zarr.commands.index.rows import Row, Status
 from h5zarr.commands.index.work import Unexpected
-from h5zarr.commands.status.status import Summary, summary_lines
+from h5zarr.commands.status.status import NoIndex, Summary, summary_lines
 from h5zarr.errors import Problem
 from h5zarr.processes import WorkersLost
 from tests.commands.index.jobs import SAMPLES
@@ -179,7 +180,7 @@ def test_a_progress_line_counts_files() -> None:
 def test_a_summary_groups_sources_by_reason() -> None:
     partly = [row(f"{n}.nc", status=Status.INDEXED_WITH_PROBLEMS, problems=(RAGGED,)) for n in range(7)]
     both = row("both.nc", status=Status.INDEXED_WITH_PROBLEMS, problems=(RAGGED, DEEP))
-    stale = row("s.nc", status=Status.STALE, reason="truncated: the file is truncated", remedy="Copy it.", attempts=1)
+    stale = row("s.nc", status=Status.STALE, reason="truncated: the file is truncated", remedy="Copy it.", attempts=3)
     others = [*partly, both, FAILED, stale, row("gone.nc", status=Status.VANISHED)]
     summary = Summary(counts=Counter(one.status for one in others), others=others, arrays=1, chunks=2, empty_count=1)
     assert list(summary_lines(summary, phrase=phrase)) == [
@@ -191,7 +192,7 @@ def test_a_summary_groups_sources_by_reason() -> None:
         "  Try --wait 5.",
         "",
         "stale: the file is truncated",
-        "  /data/s.nc",
+        "  /data/s.nc (failed 3 times)",
         "  Copy it.",
         "",
         "indexed with problems: /ragged: Zarr has no such type",
@@ -208,7 +209,7 @@ def test_a_summary_groups_sources_by_reason() -> None:
         "  h5zarr index --prune removes the references.",
     ]
     everything = list(summary_lines(summary, show_all=True))
-    assert all(f"  {one.source}" in everything for one in others)
+    assert all(f"  {one.source}" in {line.partition(" (failed")[0] for line in everything} for one in others)
     assert not [line for line in everything if " more" in line]
 
 
@@ -352,3 +353,37 @@ def test_remedies_are_in_terms_of_the_command_line(kind: type[h5zarr.H5ZarrError
     told = phrase(kind("a.nc").remedy)
     assert not re.search(r"\w=", told)
     assert kind is not WorkerDied or "use fewer processes (--workers NUMBER)" in told
+
+
+def test_a_stopped_run_says_what_is_left_even_if_quiet(capfd: pytest.CaptureFixture[str]) -> None:
+    log = RunLog(quiet=True, as_json=False, fail_on="new", max_attempts=5)
+    log.end(ended(new_count=1500, indexed_count=183, how="stopped"))
+    assert capfd.readouterr().err == "not finished: stopped, 1,317 files left; the next run continues\n"
+    log.end(ended(new_count=2, indexed_count=1, how="another run took over"))
+    assert capfd.readouterr().err == ""
+
+
+def test_status_says_whether_a_run_is_active(tmp_path: Path) -> None:
+    place = Place(tmp_path / "refs")
+    with Lease(place), pytest.raises(NoIndex, match=r"refs: no index found: a run is active \(process "):
+        h5zarr.status(tmp_path / "refs")
+    catalog = Catalog(place)
+    catalog.add(FAILED)
+    catalog.flush()
+    assert h5zarr.status(tmp_path / "refs").run == "the last run did not finish; the next run continues"
+    catalog.fold()
+    assert h5zarr.status(tmp_path / "refs").run == ""
+    with Lease(place):
+        content = place.read(LEASE)
+        run = h5zarr.status(tmp_path / "refs").run
+        assert re.fullmatch(r"a run is active \(process \d+ on .+\)", run)
+        assert run in str(h5zarr.status(tmp_path / "refs")).splitlines()
+        assert h5zarr.status(tmp_path / "refs").to_json()["run"] == run
+    assert content is not None
+    killed = {**json.loads(content), "began": "another time"}
+    place.write(LEASE, json.dumps(killed).encode())
+    run = h5zarr.status(tmp_path / "refs").run
+    assert re.fullmatch(r"the last run was killed \(process \d+ on .+\); the next run continues", run)
+    place.write(LEASE, b'{"holder": "x", "process": 7, "host": "elsewhere"}')
+    run = h5zarr.status(tmp_path / "refs").run
+    assert run == "a run is active, or was killed (process 7 on elsewhere)"

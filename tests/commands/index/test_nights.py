@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -174,7 +175,10 @@ def test_any_fails_every_run_and_never_fails_none(job: Job) -> None:
 def test_too_many_failures_are_a_failure_even_if_failures_are_not(job: Job) -> None:
     words = [str(job.data), str(job.out), "--quiet", "--fail-on", "never", "--max-failures", "0"]
     assert main(["index", *words]) == 1
-    assert job.capfd.readouterr().err.endswith("\nnot finished: too many failures; the next run continues\n")
+    said = job.capfd.readouterr().err
+    assert re.search(r"\nnot finished: too many failures(, \d files? left)?; the next run continues\n$", said)
+    assert main(["status", str(job.out)]) == 1
+    assert "\nthe last run did not finish; the next run continues\n" in job.capfd.readouterr().out
 
 
 @pytest.mark.parametrize("later", [(), ("--strict",)], ids=["no longer strict", "strict again"])
