@@ -175,10 +175,13 @@ def run_translation(
     if output is not None:
         check_output_before(output, location, options.zarr_format)
         container = container_for_output(output.location)
+    started = time.perf_counter()
     with open_source(location, access) as opened:
         if on_open is not None:
             on_open(opened.log)
         translation = translate_source(opened, location, options, access, container=container)
+    # Opening takes the first request, which is often the only one.
+    translation = replace(translation, seconds=time.perf_counter() - started)
     if options.strict and translation.problems:
         with naming_errors(translation.source):
             raise ProblemsFound(translation.problems)
@@ -320,7 +323,7 @@ _RANGES_IGNORED = Problem(
     "/",
     "ranges",
     "the server ignores byte ranges: each read transfers the whole file, and most readers other than h5zarr fail",
-    "Copy the file to a server with range requests, and give its URL with target_url=URL; or read a local copy.",
+    "Download the file and use the copy, or use a server that supports range requests.",
 )
 
 

@@ -205,10 +205,18 @@ def test_a_longer_answer_than_requested_shows_that_ranges_are_ignored(plain: Pat
     with RangeServer({"/plain.h5": plain.read_bytes()}, faults=Faults(ignore_range=True)) as server:
         (warning,) = translate(server.url("/plain.h5"), network={"first_read_nbytes": 512}).warnings
     assert warning.message.startswith("the server ignores byte ranges")
-    assert "target_url=URL" in warning.remedy
+    assert "supports range requests" in warning.remedy
 
 
 def test_a_server_that_sends_ranges_is_no_warning(plain: Path) -> None:
     with RangeServer({"/plain.h5": plain.read_bytes()}) as server:
         server.headers["Accept-Ranges"] = "none"
         assert translate(server.url("/plain.h5")).warnings == ()
+
+
+def test_the_time_includes_the_first_request(plain: Path) -> None:
+    latency = 0.2
+    with RangeServer({"/plain.h5": plain.read_bytes()}, latency=latency) as server:
+        done = translate(server.url("/plain.h5"))
+    assert (done.log.requests, done.log.infos) == (1, 0)
+    assert done.seconds >= latency
