@@ -118,7 +118,8 @@ class _Decoder(AbstractDataStore):
         for owner in owners:
             self.removed[owner] = {**self.removed.get(owner, {}), "bounds": name}
         if owners:
-            what = f"xarray cannot decode it as the bounds of {owners[0]!r} ({_shorten(str(error))}); it is not decoded"
+            reason = _shorten(str(error))
+            what = f"xarray cannot decode it as the bounds of {owners[0]!r} ({reason}); its own attributes decide"
             self.problems.append(self._problem(name, what))
 
     def _describe(self, name: str, attributes: Mapping[str, Any], error: Exception) -> Problem:

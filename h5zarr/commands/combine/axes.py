@@ -1,12 +1,12 @@
 """Axes of a cube: the slots along each of them, in order, and the slot that each piece fills.
 
-A slot is a stretch of the axis that one or more pieces fill: one file a day gives one slot a day; tiles in two
+A slot is a range of the axis that one or more pieces fill. With one file per day, each day is a slot. Tiles in two
 dimensions share slots along both axes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,7 +112,7 @@ def _make_new(pieces: Sequence[CubePiece], name: str) -> CubeAxis:
 
 
 def _coordinate_path(pieces: Sequence[CubePiece], name: str, rank: int) -> str | None:
-    """Return the path of the coordinate variable that all pieces have, nearest to the root."""
+    """Return the path of the coordinate variable that all pieces have; of several, the one nearest to the root."""
     wanted = (name,) * rank
     paths = [
         path
@@ -184,11 +184,3 @@ def _is_monotonic(values: Values) -> bool:
         return len(values) < 2
     steps = np.diff(values.astype(np.float64) if values.dtype.kind == "f" else values.astype(np.int64))
     return bool((steps > 0).all() or (steps < 0).all())
-
-
-def slots_of(axes: Sequence[CubeAxis]) -> Mapping[tuple[int, ...], list[int]]:
-    """Return the pieces in each box of the cube, by the numbers of its slots."""
-    boxes: dict[tuple[int, ...], list[int]] = {}
-    for number, box in enumerate(zip(*[axis.slot for axis in axes], strict=True)):
-        boxes.setdefault(box, []).append(number)
-    return boxes

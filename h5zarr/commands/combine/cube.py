@@ -55,7 +55,7 @@ class Cube:
         return {path: node for path, node in self.hierarchy.nodes.items() if isinstance(node, ArrayNode)}
 
     def to_json(self) -> dict[str, Json]:
-        """Return the report for machines: what `h5zarr combine --report` writes."""
+        """Return the result as JSON, for reports."""
         return {
             "sources": list(self.sources),
             "axes": [
@@ -72,7 +72,7 @@ class Cube:
 
 
 def uneven_arrays(cube: Cube) -> list[str]:
-    """Return the paths of arrays whose chunks have different lengths, which not every reader opens."""
+    """Return the paths of arrays whose chunks have different lengths. Not every reader opens them."""
     return [path for path, node in cube.arrays().items() if not isinstance(node.grid, RegularGrid)]
 
 
@@ -183,7 +183,7 @@ def _check_duplicates(variables: Mapping[str, Sequence[Member]], axes: Sequence[
 
 
 def _is_coordinate_of(member: Member, axes: Sequence[CubeAxis]) -> bool:
-    """Return whether a variable has only some of the joined axes, so that several pieces share its parts."""
+    """Return whether several pieces may share the parts of a variable: it has one dimension, or lacks a joined axis."""
     return len(member.slots) < len(axes) or len(member.node.dimension_names) == 1
 
 

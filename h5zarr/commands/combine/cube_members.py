@@ -80,7 +80,7 @@ def times_of(member: Member) -> TimeUnits | None:
 
 
 def find_times(variables: Mapping[str, Sequence[Member]]) -> dict[str, CommonTimes]:
-    """Return the common units of each variable whose files count times in different units.
+    """Return the common units of each variable whose time units differ between files.
 
     Bounds have the units of their variable, so both must be exact in the same unit.
     """

@@ -183,7 +183,7 @@ def _cut(node: ArrayNode, length: int) -> ArrayNode:
 
 
 def _trim(placed: Placed, axis: JoinedAxis) -> Placed:
-    """Return a plain array whose last chunk has only the bytes of its values. The last chunk of all stays."""
+    """Return a plain array whose last chunk has only the bytes of its values. The last chunk of the axis stays."""
     node, slot = placed.node, dict(placed.slots)[0]
     length, chunk = axis.lengths[slot], axis.chunks[slot]
     element = _element_nbytes(node)

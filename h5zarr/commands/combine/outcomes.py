@@ -96,7 +96,7 @@ def _fill_attribute(member: Member) -> Json:
 
 
 def _is_small(members: Sequence[Member], lengths: Mapping[int, tuple[int, ...]], budget: Budget) -> bool:
-    """Return whether a variable has one dimension, or is inlined in all files, and is small enough to be inlined."""
+    """Return whether to inline a variable. It must be small, and have one dimension or be inlined in all files."""
     nodes = [one.node for one in members]
     is_inline = all(not node.manifest.count for node in nodes)
     nbytes = sum(_nbytes(node) for node in nodes)
@@ -217,7 +217,7 @@ def _has_gaps(node: ArrayNode) -> bool:
 
 
 def _signature(node: ArrayNode) -> str:
-    """Return what must be the same in all chunks of an array, as text. Levels of compression do not matter."""
+    """Return, as text, what all chunks of an array must have in common. Compression levels do not matter."""
     codecs = [{**codec, "configuration": _decisive(codec.get("configuration", {}))} for codec in node.codecs]
     return json.dumps([node.data_type, codecs, node.chunk_shape[1:], len(node.shape)])
 

@@ -33,7 +33,7 @@ class CommonTimes:
 
 
 def find_common(times: Sequence[tuple[Values, TimeUnits]]) -> CommonTimes:
-    """Return the longest unit, since the epoch of the first, in which all times are whole numbers.
+    """Return the longest unit in which all times are whole numbers. Its epoch is that of the first.
 
     Raises Unrepresentable if calendars differ, or if a time is not a whole number of nanoseconds.
     """
