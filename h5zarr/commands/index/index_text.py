@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from h5zarr.commands.index.rows import Row, Status
+from h5zarr.commands.index.rows import UNWRITTEN, Row, Status
 from h5zarr.display import counted, readable, size
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ def without_source(row: Row) -> str:
 def failure_lines(row: Row, max_attempts: int, phrase: Callable[[str], str] = str) -> list[str]:
     """Return why a source failed, whether it will be tried again, and what to do."""
     tried = "" if row.attempts == 1 else f" (attempt {row.attempts:,} of {max_attempts:,})"
-    if row.attempts >= max_attempts:
+    if row.settings == UNWRITTEN:
+        tried = ""  # it is tried in every run
+    elif row.attempts >= max_attempts:
         tried = f" (given up after {counted(row.attempts, 'attempt')}, until it changes)"
     lines = [f"{readable(row.source)}: {readable(phrase(without_source(row)))}{tried}"]
     return [*lines, f"  {readable(phrase(row.remedy))}"] if row.remedy else lines

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from h5zarr.commands.index.listing import Listed, Listing
 from h5zarr.commands.index.naming import Names
-from h5zarr.commands.index.rows import Known, Row, Status, settings_of, writable
+from h5zarr.commands.index.rows import UNWRITTEN, Known, Row, Status, settings_of, writable
 from h5zarr.errors import H5ZarrError, SourceChanged
 from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
@@ -158,7 +158,9 @@ def _sort_in(plan: Plan, listed: Listed, row: Known | Row, rules: Rules) -> None
         attempts=row.attempts if is_unchanged else 0,
         former=row.status,
     )
-    if not is_current or row.status is Status.VANISHED:  # VANISHED: it is back
+    if is_unchanged and row.settings == UNWRITTEN and row.status.is_failure:
+        plan.retried.append(task)
+    elif not is_current or row.status is Status.VANISHED:  # VANISHED: it is back
         plan.changed.append(task)
     elif row.status.is_failure and row.attempts < rules.max_attempts:
         plan.retried.append(task)

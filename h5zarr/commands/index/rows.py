@@ -61,6 +61,10 @@ def settings_of(digest: str, status: Status, *, strict: bool) -> str:
     return f"{digest}-strict" if strict and status is not Status.INDEXED else digest
 
 
+UNWRITTEN = "unwritten"
+"""The `settings` of a source whose references could not be written. The file may be fine, so it is never given up."""
+
+
 class Known(NamedTuple):
     """The part of a row that planning needs. There may be many of these."""
 

@@ -17,7 +17,7 @@ from h5zarr import __version__
 from h5zarr.commands.index.listing import ask_identity
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.planning import Task
-from h5zarr.commands.index.rows import Row, Status, settings_of
+from h5zarr.commands.index.rows import UNWRITTEN, Row, Status, settings_of
 from h5zarr.commands.index.watching import encode_related
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translate import run_translation
@@ -219,6 +219,7 @@ def _without_name(message: str, task: Task) -> str:
 def failed_row(task: Task, settings: IndexSettings, error: H5ZarrError, seconds: float = 0.0) -> Row:
     """Return the row of a source that could not be indexed."""
     status = Status.STALE if task.had_output else Status.FAILED
+    is_unwritten = isinstance(error, OutputError)
     problems, related = (error.problems, error.related) if isinstance(error, Rejected) else ((), "")
     return Row(
         source=task.source,
@@ -226,7 +227,7 @@ def failed_row(task: Task, settings: IndexSettings, error: H5ZarrError, seconds:
         identity=task.identity,
         related=related,
         output=task.output,
-        settings=settings_of(settings.digest, status, strict=settings.strict),
+        settings=UNWRITTEN if is_unwritten else settings_of(settings.digest, status, strict=settings.strict),
         status=status,
         problems=problems,
         reason=f"{error.kind}: {_without_name(str(error), task)}",

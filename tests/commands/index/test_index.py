@@ -14,6 +14,7 @@ import pytest
 
 import h5zarr
 from h5zarr.commands.index.catalog import CATALOG, Catalog
+from h5zarr.commands.index.index_text import failure_lines
 from h5zarr.commands.index.lease import LEASE
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.rows import Row, Status
@@ -86,6 +87,22 @@ def test_a_broken_file_is_recorded_with_the_reason_and_given_up_in_the_end(
     shutil.copy(data / "links.h5", data / "broken.nc")
     assert run(data, out, threads, max_attempts=2).indexed_count == 1
     assert rows(out)["broken.nc"].attempts == 0
+
+
+def test_a_file_whose_references_cannot_be_written_is_never_given_up(
+    data: Path, tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
+    out = tmp_path / "refs"
+    out.mkdir()
+    (out / "links.h5.json").write_text("not references")
+    for attempt in (1, 2, 3):
+        report = run(data, out, threads, max_attempts=1)
+        assert (report.failed_count, report.given_up, report.is_failure) == (1, [], attempt == 1)
+        assert failure_lines(report.failed[0], 1)[0].endswith("this is a file that h5zarr did not write")
+    assert rows(out)["links.h5"].attempts == 3
+    (out / "links.h5.json").unlink()
+    assert run(data, out, threads, max_attempts=1).indexed_count == 1
+    assert run(data, out, threads, max_attempts=1).unchanged_count == 3
 
 
 def test_a_run_ends_when_too_many_files_have_failed(data: Path, tmp_path: Path, threads: ThreadPoolExecutor) -> None:
