@@ -13,6 +13,7 @@ from h5zarr.errors import Unrepresentable
 from h5zarr.hdf5.datatype import (
     Array,
     Bitfield,
+    ByteOrder,
     Complex,
     Compound,
     Datatype,
@@ -123,9 +124,10 @@ def _float(datatype: FloatingPoint) -> ElementForm:
             dtype = np.dtype(f"<{name}")
             if fits_range and datatype.mantissa_nbits <= limits.nmant and datatype.nbytes <= dtype.itemsize:
                 return ElementForm(dtype, False)
+    order = " in VAX order" if datatype.order is ByteOrder.VAX else ""  # without this, it reads like a float64
     raise Unrepresentable(
         f"Zarr has no type for floating-point numbers of {datatype.nbytes} bytes with {datatype.mantissa_nbits} "
-        f"mantissa bits and {datatype.exponent_nbits} exponent bits"
+        f"mantissa bits and {datatype.exponent_nbits} exponent bits{order}"
     )
 
 

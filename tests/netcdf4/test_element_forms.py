@@ -160,3 +160,21 @@ def test_two_equal_floats_of_certain_names_are_complex(dtype: np.dtype[Any], is_
 def test_what_zarr_has_no_type_for_is_refused_with_the_reason(dtype: Any, reason: str, tmp_path: Path) -> None:
     with pytest.raises(Unrepresentable, match=reason):
         form_of(dtype, tmp_path)
+
+
+def test_the_vax_order_of_a_float_is_part_of_the_reason() -> None:
+    vax = FloatingPoint(
+        nbytes=8,
+        order=ByteOrder.VAX,
+        bit_offset=0,
+        precision=64,
+        sign_location=63,
+        exponent_location=52,
+        exponent_nbits=11,
+        mantissa_location=0,
+        mantissa_nbits=52,
+        exponent_bias=1025,
+        normalization=Normalization.IMPLIED,
+    )
+    with pytest.raises(Unrepresentable, match="8 bytes with 52 mantissa bits and 11 exponent bits in VAX order"):
+        interpret_element(vax)

@@ -184,10 +184,13 @@ class Place:
             found = find_files(filesystem, path, self.network.timeout_seconds)
             return sorted(name[len(root) + 1 :] for name in found if len(name) > len(path.rstrip("/")))
 
-        return self._read_remotely(below, find) or []
+        return self._read_remotely(below, find, self.shown) or []
 
-    def _read_remotely(self, name: str, act: Callable[[Any, str], Any]) -> Any:
-        """Return the result of `act(filesystem, path)`, which only reads; None if the file does not exist."""
+    def _read_remotely(self, name: str, act: Callable[[Any, str], Any], shown: str = "") -> Any:
+        """Return the result of `act(filesystem, path)`, which only reads; None if the file does not exist.
+
+        Errors call it `shown`, if that is given.
+        """
         from h5zarr.io.filesystems import shared_filesystem
 
         location = Location.parse(self.locate(name) if name else self.url)
@@ -197,7 +200,7 @@ class Place:
             return act(filesystem, path)
 
         try:
-            return or_source_error(str(location), self.network.timeout_seconds, acted)
+            return or_source_error(shown or str(location), self.network.timeout_seconds, acted)
         except SourceGone:
             return None
 

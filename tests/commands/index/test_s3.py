@@ -343,3 +343,9 @@ def test_the_documented_queries_read_the_catalog_in_a_bucket(bucket: Bucket, thr
     names = {"pandas": pandas, "duckdb": duckdb, "fsspec": fsspec, "found": found, "options": bucket.options}
     exec("\n".join(lines).replace("s3://refs/ocean", bucket.out), names)
     assert [relation.fetchall() for relation in found] == [[("indexed", report.listed_count)]] * 2
+
+
+def test_the_status_of_an_index_that_cannot_be_listed_names_the_index(bucket: Bucket) -> None:
+    wrong = {**bucket.options, "endpoint_url": "nonsense"}
+    with pytest.raises(SourceError, match=f"^{bucket.out}: endpoint_url is not the URL of a server"):
+        h5zarr.status(bucket.out, storage_options=wrong)
