@@ -118,9 +118,8 @@ class _Decoder(AbstractDataStore):
         for owner in owners:
             self.removed[owner] = {**self.removed.get(owner, {}), "bounds": name}
         if owners:
-            reason = _shorten(str(error))
-            what = f"xarray cannot decode it as the bounds of {owners[0]!r} ({reason}); its own attributes decide"
-            self.problems.append(self._problem(name, what))
+            what = f"xarray cannot decode it as the bounds of {owners[0]!r} ({_shorten(str(error))})"
+            self.problems.append(self._problem(name, f"{what}; it is decoded as an ordinary variable"))
 
     def _describe(self, name: str, attributes: Mapping[str, Any], error: Exception) -> Problem:
         shown = " and ".join(f"{key} {_shorten(repr(value))}" for key, value in attributes.items())
