@@ -308,3 +308,8 @@ def test_an_attribute_of_the_file_that_has_the_name_of_the_record_is_kept(tmp_pa
         file.attrs["_nc_record"], file.attrs["level"] = "mine", np.int16(3)
     references = SingleHdf5ToZarr(str(tmp_path / "typed.h5"), spec=0).translate()
     assert json.loads(references[".zattrs"]) == {"_nc_record": "mine", "level": 3}
+
+
+def test_text_can_only_be_embedded(ocean: Path) -> None:
+    with pytest.raises(NotImplementedError, match="vlen_encode is 'leave', but text can only be embedded: 'embed'"):
+        SingleHdf5ToZarr(ocean, vlen_encode="leave")

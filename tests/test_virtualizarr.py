@@ -34,7 +34,7 @@ from obspec_utils.registry import ObjectStoreRegistry  # noqa: E402
 from obstore.store import HTTPStore, LocalStore, MemoryStore  # noqa: E402
 from virtualizarr.manifests import ManifestArray  # noqa: E402
 
-from h5zarr.virtualizarr import _INLINED, NotVirtual, Parser  # noqa: E402
+from h5zarr.virtualizarr import _INLINED, NotVirtual, Parser, _manifest_arrays  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3"),
@@ -490,3 +490,13 @@ def test_an_attribute_of_the_file_that_has_the_name_of_the_record_is_shown(tmp_p
     store, _ = parse(tmp_path / "typed.h5")
     (attributes,) = attributes_in(store._group)
     assert attributes == {"_nc_record": "mine", "netcdf_record": '{"h5zarr": 1}'}
+
+
+def test_an_array_that_virtualizarr_does_not_accept_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any, **more: Any) -> Any:
+        raise NotImplementedError("no such arrays")
+
+    monkeypatch.setattr("h5zarr.virtualizarr.ManifestArray", refuse)
+    arrays, problems = _manifest_arrays(run_translation(SAMPLES / "ocean.nc", None, Parser().options, Access()), {})
+    assert not arrays
+    assert all(" does not accept it: no such arrays" in one.message for one in problems)

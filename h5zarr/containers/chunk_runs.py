@@ -160,7 +160,7 @@ def join_runs(runs: Sequence[Run], inline: Mapping[Index, bytes]) -> Chunks:
             held = np.array(list(inline), np.int64).reshape(len(inline), run.layout.rank)
             _row_major_order(np.concatenate([run.index, held]))
     except _Twins:
-        raise MalformedFile(f"{run.layout.prefix}: a chunk occurs twice") from None
+        raise MalformedFile(f"{run.layout.path}: a chunk occurs twice") from None
     run = run if order is None else _reorder(run, order)
     return Chunks(_number_as_they_come(run), {index: inline[index] for index in sorted(inline)})
 

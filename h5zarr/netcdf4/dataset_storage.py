@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import Unsupported
 from h5zarr.hdf5.datatype import Array, Datatype
 from h5zarr.hdf5.model import ChunkedLayout, CompactLayout, ContiguousLayout, Dataset, H5File
 from h5zarr.io.steps import Step
@@ -64,8 +63,7 @@ def stored_chunks(dataset: Dataset, form: ElementForm, source: int) -> StoredChu
             source=source,
             element_nbytes=_base_nbytes(dataset.datatype),
         )
-    if not isinstance(layout, ChunkedLayout):
-        raise Unsupported(f"values are stored as {type(layout).__name__}")
+    assert isinstance(layout, ChunkedLayout)  # the caller handles the others
     table = layout.chunks
     index = table.index
     if form.shape:

@@ -15,7 +15,7 @@ import pytest
 import xarray
 
 from h5zarr.commands.translate.translate import translate
-from h5zarr.errors import H5ZarrError, ProblemWarning
+from h5zarr.errors import H5ZarrError, MalformedFile, ProblemWarning
 from h5zarr.zarr_model.record import NZ_RECORD, RECORD
 
 LITTLE = [{"name": "bytes", "configuration": {"endian": "little"}}]
@@ -317,3 +317,12 @@ def test_types_of_version_2_that_h5zarr_never_writes_are_shown(
     chunk = content.decode()
     opened = open_references(tmp_path, {".zgroup": '{"zarr_format":2}', "a/.zarray": json.dumps(array), "a/0": chunk})
     assert opened["a"].values.tolist() == expected
+
+
+def test_a_chunk_that_zarr_cannot_read_is_an_error_that_names_the_array(tmp_path: Path) -> None:
+    """h5zarr leaves arrays with the codec `transpose` to zarr."""
+    codecs = [{"name": "transpose", "configuration": {"order": [0]}}, *LITTLE, {"name": "gzip"}]
+    codecs[-1]["configuration"] = {"level": 1}
+    refs = one_array("int32", 0, codecs=codecs, chunk="no gzip")
+    with pytest.raises(MalformedFile, match="/a: zarr cannot read it: "):
+        open_references(tmp_path, refs)

@@ -11,7 +11,7 @@ import pytest
 
 from h5zarr.codecs.elements import Settings as ElementSettings
 from h5zarr.errors import H5ZarrError
-from h5zarr.filters import bitshuffle, blosc, blosc2, lz4, nbit, scaleoffset, szip, zfp, zstd
+from h5zarr.filters import bitshuffle, blosc, blosc2, lz4, lzf, nbit, scaleoffset, szip, zfp, zstd
 from h5zarr.filters.table import FILTERS, FilterKind, _check_new
 
 SCALE = scaleoffset.Settings(
@@ -70,6 +70,11 @@ MESSAGES: dict[str, Callable[[], Any]] = {
         b"", (5, 0, 1, 4, (1 << 20) + 1), 1 << 21
     ),
     "layouts are nested more than 32 deep": lambda: nbit.decode(b"", _nested(33), 0),
+    "filter nbit has impossible client data (5, 0, 1, 1, 4): the layout of an element is cut short": lambda: (
+        nbit.decode(b"", (5, 0, 1, 1, 4), 0)
+    ),
+    "lzf stream repeats bytes that do not exist, or too many": lambda: lzf._interpreted(b"\x20\0", 64),
+    "lzf stream ends within a repetition": lambda: lzf._interpreted(b"\x20", 64),
     "scaleoffset content has elements of 40 bits, but the type has 32": lambda: scaleoffset.decode(
         struct.pack("<IB16x", 40, 16), SCALE, 16
     ),

@@ -227,6 +227,16 @@ def test_points_are_taken_in_their_own_order() -> None:
     assert region.take(np.arange(16).reshape(4, 4), (0, 0)).tolist() == [9, 3, 5]
 
 
+def test_irregular_selections_that_are_spread_too_far_are_unsupported() -> None:
+    far = np.array([[0, 0], [1 << 31, 1 << 31]], np.uint64)
+    with pytest.raises(Unsupported, match=r"a selection of points in a box of \(2147483649, 2147483649\) is too large"):
+        resolve_selection(PointSelection(far), (1 << 32, 1 << 32))
+    with pytest.raises(
+        Unsupported, match=r"a selection of 2 blocks in a box of \(2147483649, 2147483649\) is too large"
+    ):
+        resolve_selection(BlockSelection(far, far), (1 << 32, 1 << 32))
+
+
 def test_only_the_chunks_around_a_selection_are_read(tmp_path: Path) -> None:
     write_source(tmp_path / "s.h5", np.arange(400_000, dtype="i4"), chunks=(1000,))
     source = h5py.VirtualSource("s.h5", "a", (400_000,))

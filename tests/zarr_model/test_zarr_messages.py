@@ -34,6 +34,7 @@ MESSAGES: dict[str, Callable[[], Any]] = {
     "the fill value does not fit the type text of 2 characters: it is too long": lambda: decode_fill(
         "abc", np.dtype("<U2")
     ),
+    "the fill value does not fit the type int32: it has another type": lambda: decode_fill("1", INT4),
     "the array has 65 dimensions, but readers support at most 64": lambda: _grid_of_rank(65),
     "codec transpose has no counterpart in Zarr v2 at this position": lambda: encode_codecs_v2(
         [{"name": "transpose", "configuration": {"order": [0]}}, BYTES]

@@ -146,7 +146,7 @@ def _array_parts(
     count = grid.chunk_count
     spans = [[0, -(-count // size)]] if files is None else files.get(path, [])
     if sum(end - begin for begin, end in spans) > _MOST_PARTS:
-        raise MalformedFile(f"{path}: {count} chunks in files of {size} are too many files")
+        raise MalformedFile(f"{path}: its {count} chunks, {size} in a file, take more than {_MOST_PARTS} files")
     parts = tuple(
         Part(f"{path}/refs.{number}.parq", number * size, min(size, count - number * size))
         for begin, end in spans

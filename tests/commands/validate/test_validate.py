@@ -302,3 +302,13 @@ def test_icechunk_repositories_have_no_rules(tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match="this is an Icechunk repository, for which h5zarr has no rules") as caught:
         h5zarr.validate(out)
     assert caught.value.remedy == "Give references in JSON or Parquet."
+
+
+def test_objects_without_a_filter_are_found() -> None:
+    result = hold_against(
+        changed("json2", lambda made: made.array("v").update(dtype="|O", filters=None)).decode(), "made"
+    )
+    found = [one for one in result.findings if one.message.startswith("the elements are objects")]
+    assert [(one.message, one.remedy) for one in found] == [
+        ("the elements are objects, but no filter says how they are stored", "Name the filter, such as vlen-utf8.")
+    ]

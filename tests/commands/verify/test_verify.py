@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import warnings
 from base64 import b64encode
 from collections.abc import Callable
@@ -18,7 +19,8 @@ import pytest
 import h5zarr
 from h5zarr.cli import main
 from h5zarr.commands.verify.verify import Verification, verify
-from h5zarr.errors import H5ZarrError, SourceError
+from h5zarr.errors import H5ZarrError, PackageMissing, SourceError
+from h5zarr.processes import WorkersLost
 from tests.collections_of_files import SAMPLES, SHARED, comparable, parameters, sample_files, shared_files
 
 References = dict[str, Any]
@@ -413,3 +415,19 @@ def test_a_file_that_the_library_cannot_open_is_named(
         verify(tmp_path / "refs.json", other)
     assert str(caught.value).startswith(f"{other}: {message}")
     assert caught.value.remedy == remedy
+
+
+def test_a_netcdf_3_file_is_compared_with_netcdf4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    h5zarr.translate(SAMPLES / "classic_by_netcdf.nc", tmp_path / "refs.json")
+    monkeypatch.setitem(sys.modules, "netCDF4", None)
+    with pytest.raises(
+        PackageMissing, match=r"classic_by_netcdf\.nc: comparing a netCDF-3 file needs the package netCDF4"
+    ):
+        verify(tmp_path / "refs.json")
+
+
+def test_inputs_that_cannot_be_sent_to_workers_are_an_error(source: Path, tmp_path: Path) -> None:
+    h5zarr.translate(source, tmp_path / "refs.json")
+    with pytest.raises(WorkersLost, match=r"the inputs cannot be sent to another process \(") as caught:
+        verify(tmp_path / "refs.json", workers=2, storage_options={"made": lambda: None})
+    assert caught.value.remedy == "Compare in this process: workers=1."

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from h5zarr.errors import MalformedFile
 from h5zarr.hdf5.chunks import chunk_table as table_module
-from h5zarr.hdf5.chunks.chunk_table import ChunkGrid, empty_table, finish_table, grid_indexes
+from h5zarr.hdf5.chunks.chunk_table import (
+    ChunkGrid,
+    _size_unfiltered,
+    allocate_table,
+    empty_table,
+    finish_table,
+    grid_indexes,
+)
 from h5zarr.hdf5.model import ChunkTable
 from h5zarr.hdf5.sizes import Sizes
 
@@ -196,3 +203,17 @@ def test_few_chunks_are_finished_as_many_are(
     chunks = grid((6, 10), (3, 4), filter_count=filter_count, edge_chunks_unfiltered=edges)
     in_python, by_numpy = (finished(rows, chunks, few, is_searched=is_searched) for few in (16, -1))
     assert in_python == by_numpy
+
+
+def test_an_unfiltered_chunk_that_is_too_short_is_malformed() -> None:
+    table = allocate_table(1, 1)
+    table.nbytes[:] = 7
+    grid = ChunkGrid(shape=(4,), max_shape=(4,), chunk_shape=(2,), chunk_nbytes=8, filter_count=0)
+    with pytest.raises(MalformedFile, match="an unfiltered chunk takes fewer than 8 bytes in the file"):
+        _size_unfiltered(table, grid)
+
+
+def test_chunks_are_not_numbered_along_several_unlimited_axes() -> None:
+    grid = ChunkGrid(shape=(4, 4), max_shape=(None, None), chunk_shape=(2, 2), chunk_nbytes=16, filter_count=0)
+    with pytest.raises(MalformedFile, match="several unlimited axes has an array-like chunk index"):
+        grid_indexes(np.arange(2), grid, np.zeros((2, 2), np.int64))
