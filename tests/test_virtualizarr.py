@@ -18,6 +18,7 @@ import pytest
 import xarray as xr
 import zarr
 
+import h5zarr
 from h5zarr.commands.translate.translate import run_translation
 from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.errors import Problem, ProblemWarning, SourceError
@@ -497,6 +498,6 @@ def test_an_array_that_virtualizarr_does_not_accept_is_named(monkeypatch: pytest
         raise NotImplementedError("no such arrays")
 
     monkeypatch.setattr("h5zarr.virtualizarr.ManifestArray", refuse)
-    arrays, problems = _manifest_arrays(run_translation(SAMPLES / "ocean.nc", None, Parser().options, Access()), {})
+    arrays, problems = _manifest_arrays(h5zarr.translate(SAMPLES / "ocean.nc"), {})
     assert not arrays
     assert all(" does not accept it: no such arrays" in one.message for one in problems)

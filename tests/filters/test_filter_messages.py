@@ -7,17 +7,22 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from h5zarr.codecs.elements import Settings as ElementSettings
 from h5zarr.errors import H5ZarrError
 from h5zarr.filters import bitshuffle, blosc, blosc2, lz4, lzf, nbit, scaleoffset, szip, zfp, zstd
+from h5zarr.filters.pipeline import ChunkedArray
 from h5zarr.filters.table import FILTERS, FilterKind, _check_new
+from h5zarr.filters.toolkit import ClientData
 
 SCALE = scaleoffset.Settings(
     count=4, kind="integer", element_nbytes=4, signed=True, byte_order="little", factor=3
 ).to_values()
 ZFP = zfp.Settings(dtype="int32", shape=(4, 4), minbits=64, maxbits=64, maxprec=64, minexp=-1074)
+MEMBER = {"position": 0, "layout": {"kind": "whole", "nbytes": 4}}
+VLEN_TEXT = (0x19, 1, 0, 0, 16, 0, 0, 0, 0x10, 0, 0, 0, 1, 0, 0, 0, 0, 0, 8, 0)
 FRAME = blosc2.encode(bytes(64), (1, 0, 4, 0))
 
 
@@ -92,6 +97,28 @@ MESSAGES: dict[str, Callable[[], Any]] = {
     "shape must have 1 to 4 dimensions, not ()": lambda: _zfp_settings(shape=()),
     "zstd frame ends within its header": lambda: zstd.decode(b"\x28\xb5\x2f\xfd\xc0\x58\0", (), 64),
     "number 1 is already taken by deflate": lambda: _check_new(FilterKind(1, "new", "m"), FILTERS),
+    "bitshuffle content of 3 bytes is shorter than its header": lambda: bitshuffle.decode(b"abc", (0, 4, 4, 0, 2), 64),
+    "bitshuffle content has 3 bytes, which is not a multiple of 4": lambda: bitshuffle.decode(b"abc", (0, 4, 4), 64),
+    "blosc buffer of 3 bytes is shorter than its header": lambda: blosc.decode(b"abc", (), 64),
+    "blosc2 frame has an array of shape [0] in blocks of [1]": lambda: blosc2._partition((0, 1, [0], [1], [1])),
+    "lz4 content of 3 bytes is shorter than its header": lambda: lz4.decode(b"abc", (), 64),
+    "lz4 content has blocks of 0 bytes": lambda: lz4.decode(lz4.HEADER.pack(64, 0), (), 64),
+    "nbit expects 4 bytes, not 3": lambda: nbit.encode(b"abc", (5, 0, 1, 4, 4)),
+    "members take more than the 4 bytes of their compound": lambda: nbit.Settings(
+        count=1, layout={"kind": "compound", "nbytes": 4, "members": [MEMBER, MEMBER]}
+    ),
+    "chunk (0,) has 2 bytes instead of 8": lambda: ChunkedArray(
+        shape=(2,), chunk_shape=(2,), element_nbytes=4, fill=None, filters=()
+    ).assemble([b"ab"], np.zeros((1, 1), np.int64), [0]),
+    "scaleoffset content of 3 bytes is shorter than its header": lambda: scaleoffset.decode(b"abc", SCALE, 16),
+    "scaleoffset expects 16 bytes, not 3": lambda: scaleoffset.encode(b"abc", SCALE),
+    "element_nbytes cannot be 3 if kind is integer": lambda: scaleoffset.decode(b"", (*SCALE[:4], 3, *SCALE[5:]), 16),
+    "szip content of 1 bytes has no room for its size": lambda: szip.decode(b"a", (141, 16, 8, 16), 16),
+    "zfp expects 64 bytes, not 3": lambda: zfp.encode(b"abc", ZFP.to_values()),
+    "it is not a FilterKind, but int": lambda: _check_new(3, FILTERS),
+    "the name deflate is already taken": lambda: _check_new(FilterKind(999, "deflate", "m"), FILTERS),
+    "values must be a list of integers, not 3": lambda: ClientData(values=3),  # type: ignore[arg-type]
+    "datatype has variable length, which this codec cannot read": lambda: ElementSettings.from_values(VLEN_TEXT),
     "this codec cannot read the datatype: ": lambda: ElementSettings("AAAA"),
     "datatype must be base64, not '?'": lambda: ElementSettings("?"),
 }
@@ -99,6 +126,6 @@ MESSAGES: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("message", MESSAGES)
 def test_the_message_says_what_is_wrong(message: str) -> None:
-    with pytest.raises((H5ZarrError, ValueError)) as caught:
+    with pytest.raises((H5ZarrError, TypeError, ValueError)) as caught:
         MESSAGES[message]()
     assert message in str(caught.value)
