@@ -69,7 +69,7 @@ def test_the_message_names_what_it_means(message: str) -> None:
 )
 def test_a_record_that_is_ignored_is_described(document: dict[str, Any], reason: str) -> None:
     _, (problem,) = decode_group("/g", {RECORD: document})
-    assert str(problem) == f"/g: the record {RECORD} is ignored: h5zarr does not write it like this ({reason})"
+    assert str(problem) == f"/g: the record {RECORD} is ignored, because it is malformed ({reason})"
     assert problem.remedy
 
 
