@@ -33,6 +33,7 @@ from h5zarr.errors import (
     SourceError,
     SourceGone,
     SourceRefused,
+    SourceTimeout,
     Truncated,
     WrongOutput,
 )
@@ -176,8 +177,11 @@ def _describe(error: Exception) -> str:
 
 
 def _is_temporary(error: H5ZarrError) -> bool:
-    """Return whether a retry may soon succeed."""
-    is_final = isinstance(error, SourceGone | SourceRefused | OutputExists | WrongOutput)
+    """Return whether a retry may soon succeed.
+
+    After a timeout, the time that the user allows has passed, over several attempts; the next run tries again.
+    """
+    is_final = isinstance(error, SourceGone | SourceRefused | SourceTimeout | OutputExists | WrongOutput)
     return isinstance(error, SourceError | OutputError) and not is_final
 
 

@@ -97,6 +97,8 @@ def test_a_server_that_hangs_does_not_hold_up_the_next_run(tmp_path: Path, threa
             assert [row.attempts for row in report.failed] == [attempt, attempt]
             assert all("no answer within 0.2 seconds" in row.reason for row in report.failed)
             assert time.monotonic() - began < 15
+            # A file costs a run three attempts at its start, one at its size, and one at its state if it is known.
+            assert len(server.counts.headers) <= 5 * len(urls) * attempt
 
 
 def test_an_object_that_is_replaced_between_listing_and_reading_is_recorded_as_it_was_read(
