@@ -54,7 +54,7 @@ def check_target(output: Output, state: State, sources: Sequence[str] | None = N
 
 
 def _check_branch(output: Output, state: State, sources: Sequence[str] | None, *, is_all: bool) -> None:
-    """Raise OutputExists unless a branch holds references to the same main file, and to no file that would be lost."""
+    """Raise OutputExists unless a branch holds only references that the new ones replace: to the same main file."""
     branch, held = (output.commit or Commit()).branch, state.sources or ()
     if state.content is Content.OTHER:
         what = f"branch {branch} holds arrays that h5zarr did not write"

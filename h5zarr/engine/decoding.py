@@ -167,7 +167,7 @@ class _Decoder(AbstractDataStore):
 
 
 def decode_dataset(store: HierarchyDataStore, path: str, options: Mapping[str, Any]) -> tuple[Dataset, list[Problem]]:
-    """Return the dataset of a store, whose group is at `path`, and a problem for each variable that was not decoded.
+    """Return the dataset of a store, whose group is at `path`, and a problem for each that was not fully decoded.
 
     `options` are those of `xarray.open_dataset`. Raises what xarray raises if no variable is to blame.
     """

@@ -178,7 +178,7 @@ def source_error(url: str, failure: Failure, span: Span | None = None) -> Source
 
 @contextmanager
 def advising_readers() -> Iterator[None]:
-    """Add to errors about missing files what to do if references name the file. For reading values, not for scans."""
+    """Add advice about references to errors about missing files. For reading values, not for scans."""
     try:
         yield
     except SourceGone as error:
@@ -238,7 +238,7 @@ def _find_code(error: BaseException) -> str:
 
 
 def _find_response(error: BaseException) -> dict[str, Any]:
-    """Return botocore's description of the response, also if s3fs has wrapped the error; may be empty."""
+    """Return botocore's description of the response, even if s3fs has wrapped the error; may be empty."""
     for one in (error, error.__cause__):
         response = getattr(one, "response", None)
         if isinstance(response, dict):

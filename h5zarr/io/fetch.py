@@ -196,9 +196,9 @@ def find_files(filesystem: Any, path: str, timeout_seconds: float) -> list[str]:
 
 
 def ask_info(filesystem: Any, path: str, timeout_seconds: float) -> dict[str, Any]:
-    """Return the information that a file system has about a file, such as its size. Raises TimeoutError if it can.
+    """Return the information that a file system has about a file, such as its size.
 
-    File systems without coroutines have their own time limits.
+    Raises TimeoutError if that takes too long. File systems without coroutines have their own time limits instead.
     """
     if not filesystem.async_impl:
         return dict(filesystem.info(path))

@@ -99,7 +99,7 @@ class _Writer:
         return snapshot
 
     def _with_containers(self, repository: Any) -> tuple[Any, bool]:
-        """Return the repository, allowed to refer to all sources, and whether its configuration had to be changed."""
+        """Return the repository with a virtual chunk container for each source, and whether that changed it."""
         import icechunk
 
         with _icechunk_errors(self._place):
