@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from h5zarr import __version__
 from h5zarr.commands.combine.axes import CubeAxis, NotJoinable, find_axes
-from h5zarr.commands.combine.cube_members import Member, check_constant, expand, find_times
+from h5zarr.commands.combine.cube_members import Member, check_constant, expand, find_times, is_same_part
 from h5zarr.commands.combine.outcomes import join_variable
 from h5zarr.commands.combine.pieces import CubePiece
+from h5zarr.commands.combine.times import bounds_of
 from h5zarr.commands.translate.translation_text import Phrase, count_up, held_text, problem_lines
 from h5zarr.containers.provenance import Provenance
 from h5zarr.display import counted, readable, shortened, summary_repr
@@ -97,8 +98,7 @@ def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str) -> Iter
 def join_pieces(pieces: Sequence[CubePiece], along: Sequence[str], inlining: Inlining) -> Cube:
     """Return the cube of all pieces. Raises NotJoinable, which names the files and the reason."""
     axes = find_axes(pieces, along)
-    variables = _find_members(pieces, axes)
-    _check_duplicates(variables, axes)
+    variables = _share_equal(_find_members(pieces, axes), axes)
     times = find_times({path: members for path, members in variables.items() if _is_joined(members, axes)})
     budget = Budget(inlining)
     nodes: dict[str, GroupNode | ArrayNode] = {}
@@ -169,22 +169,32 @@ def _is_joined(members: Sequence[Member], axes: Sequence[CubeAxis]) -> bool:
     return any(axis.name in names for axis in axes)
 
 
-def _check_duplicates(variables: Mapping[str, Sequence[Member]], axes: Sequence[CubeAxis]) -> None:
-    """Raise NotJoinable if two pieces have the same part of a variable."""
+def _share_equal(variables: Mapping[str, Sequence[Member]], axes: Sequence[CubeAxis]) -> dict[str, list[Member]]:
+    """Return the variables with one member for each part of them.
+
+    Raises NotJoinable if two pieces have the same part of the data, or different values of a coordinate.
+    """
+    found: dict[str, list[Member]] = {}
     for path, members in variables.items():
-        if not _is_joined(members, axes) or not any(axis.name not in path.rpartition("/")[2] for axis in axes):
-            continue
-        seen: dict[tuple[tuple[int, int], ...], Member] = {}
-        for one in members:
-            if one.slots in seen and not _is_coordinate_of(one, axes):
-                names = f"{seen[one.slots].piece.name} and {one.piece.name}"
+        first: dict[tuple[tuple[int, int], ...], Member] = {}
+        for one in members if _is_joined(members, axes) else ():
+            other = first.setdefault(one.slots, one)
+            if other is one:
+                continue
+            names = f"{other.piece.name} and {one.piece.name}"
+            if not _may_share(one, axes):
                 raise NotJoinable(f"{names}: both have the same part of {path}", remedy="Leave out one of the files.")
-            seen[one.slots] = one
+            if not is_same_part(other, one):
+                raise NotJoinable(f"{names}: {path} differs between them", remedy="Leave out one of the files.")
+        found[path] = list(first.values()) if first else list(members)
+    return found
 
 
-def _is_coordinate_of(member: Member, axes: Sequence[CubeAxis]) -> bool:
-    """Return whether several pieces may share the parts of a variable: it has one dimension, or lacks a joined axis."""
-    return len(member.slots) < len(axes) or len(member.node.dimension_names) == 1
+def _may_share(member: Member, axes: Sequence[CubeAxis]) -> bool:
+    """Return whether several pieces may have the same part of a variable: a coordinate, bounds, or without an axis."""
+    arrays = member.piece.arrays.values()
+    is_bounds = member.path.rpartition("/")[2] in {bounds_of(node.attributes) for node in arrays}
+    return len(member.slots) < len(axes) or len(member.node.dimension_names) == 1 or is_bounds
 
 
 def _shift_urls(member: Member) -> ArrayNode:

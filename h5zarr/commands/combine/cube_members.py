@@ -105,6 +105,18 @@ def _units_differ(members: Sequence[Member]) -> bool:
     return None not in units and len({(one.step, one.epoch, one.calendar) for one in units if one is not None}) > 1
 
 
+def is_same_part(one: Member, other: Member) -> bool:
+    """Return whether two pieces have the same values of a variable; times may be counted in different units."""
+    units = times_of(one), times_of(other)
+    if units[0] is None or units[1] is None or units[0] == units[1]:
+        return same_values(one.values(), other.values())
+    try:
+        common = find_common([(one.values(), units[0]), (other.values(), units[1])])
+    except Unrepresentable:
+        return False
+    return same_values(common.convert(one.values(), units[0]), common.convert(other.values(), units[1]))
+
+
 def check_constant(path: str, members: Sequence[Member]) -> None:
     """Raise NotJoinable if a variable without the joined axes differs between files."""
     first = members[0]

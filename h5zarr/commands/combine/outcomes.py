@@ -22,6 +22,7 @@ from h5zarr.errors import Unrepresentable
 from h5zarr.filters.pipeline import redo_filters
 from h5zarr.zarr_model.codecs import byte_order, find_filter
 from h5zarr.zarr_model.data_types import decode_data_type, encode_dtype, encode_serializer
+from h5zarr.zarr_model.fill_values import encode_fill
 from h5zarr.zarr_model.grid import RegularGrid, whole_grid
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
 from h5zarr.zarr_model.missing import FILL_VALUE, decode_missing
@@ -201,7 +202,7 @@ def _choose_fill(path: str, members: Sequence[Member], *, is_complete: bool) -> 
             raise NotJoinable(f"{path}: unwritten chunks have different fill values", remedy=_LEAVE_OUT)
         return (unwritten or members)[0].node.fill_value
     missing, dtype = _missing_value(path, members[0], _dtype(members[0].node))
-    encoded: Json = "NaN" if dtype.kind == "f" and np.isnan(missing) else np.asarray(missing, dtype).item()
+    encoded: Json = encode_fill(dtype, np.asarray(missing, dtype))
     if fills and set(fills) != {json.dumps(encoded)}:
         one = unwritten[0]
         what = f"{path}: some files lack it, and {one.piece.name} has unwritten chunks with another fill value"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
@@ -116,6 +117,27 @@ def test_variables_in_files_of_their_own_are_merged(tmp_path: Path) -> None:
     assert joined.sizes["time"] == 6
     assert not joined["tas"].isnull().any()
     xr.testing.assert_equal(joined["pr"], concatenated(paths[2:])["pr"])
+
+
+def write_labels(path: Path, day: int, name: str, value: float) -> Path:
+    """Write a variable of its own, and `run(time)` and `time_bnds`, which files of one day share."""
+    with netCDF4.Dataset(write_days(path, [day], names=(name,), chunksizes=(1, 600)), "a") as file:
+        file.createDimension("nv", 2)
+        file["time"].bounds = "time_bnds"
+        file.createVariable("time_bnds", "f8", ("time", "nv"))[:] = [[day, day + value]]
+        file.createVariable("run", "f8", ("time",))[:] = value
+    return path
+
+
+def test_what_merged_files_share_must_be_the_same(tmp_path: Path) -> None:
+    paths = [write_labels(tmp_path / f"{name}{day}.nc", day, name, 1.0) for day in range(2) for name in ("tas", "pr")]
+    joined = open_combined(paths, tmp_path / "cube.json")
+    assert joined["run"].values.tolist() == [1, 1]
+    assert joined["time_bnds"].shape == (2, 2)
+    with netCDF4.Dataset(paths[1], "a") as file:
+        file["run"][:] = 2.0
+    with pytest.raises(NotJoinable, match=r"tas0\.nc and .*pr0\.nc: /run differs between them"):
+        combine(paths)
 
 
 def test_a_variable_that_some_files_lack_reads_as_missing_data(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_a_file_that_kills_processes_is_recorded_and_all_others_are_indexed(
     assert (report.indexed_count, report.failed_count) == (12, 1)
     row = rows_of(out)[str(deadly)]
     assert (row.status, row.attempts) == (Status.FAILED, 1)
-    assert row.reason.startswith(f"crash: {deadly}: the process that read it died (")
+    assert row.reason.startswith("crash: the process that read it died (")
     assert "memory" in row.remedy
     deadly.unlink()
     assert h5zarr.index(tmp_path / "data", out, workers=1).is_good
