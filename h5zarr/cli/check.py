@@ -8,7 +8,6 @@ import sys
 
 from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, phrase, tell, write_lines
 from h5zarr.cli.options import OPENING, SELECTION, add_allow, add_opening, add_selection, keywords, positive
-from h5zarr.cli.progress import CountLine
 
 HELP = """\
 Report whether your files can be virtualised and combined, and what reading them costs.
@@ -76,6 +75,7 @@ def add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def check(arguments: argparse.Namespace) -> int:
     """Check, and say what was found."""
+    from h5zarr.cli.progress import CountLine
     from h5zarr.commands.check.check import check as run
     from h5zarr.commands.check.check_text import report_lines
     from h5zarr.errors import H5ZarrError

@@ -13,7 +13,6 @@ from types import FrameType
 from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, complain_of_output, tell, write_lines
 from h5zarr.cli.options import OPENING, add_allow, add_opening, add_overwrite, add_reporting, keywords, positive
 from h5zarr.cli.outputs import check_report, write_report
-from h5zarr.cli.progress import CountLine
 
 HELP = """\
 Compare what Zarr reads through references with what h5py or netCDF4 reads from the file: shapes, types, dimension
@@ -76,6 +75,7 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def verify(arguments: argparse.Namespace) -> int:
     """Compare, and say what differs."""
+    from h5zarr.cli.progress import CountLine
     from h5zarr.commands.verify.verification_text import difference_lines, verified_lines
     from h5zarr.commands.verify.verify import verify as run
     from h5zarr.errors import H5ZarrError, OutputError

@@ -11,8 +11,6 @@ from h5zarr.containers.container import Container, Fitted
 from h5zarr.io.location import Location
 from h5zarr.zarr_model.hierarchy import Hierarchy
 from h5zarr.zarr_model.names import check_readers, check_reserved, check_urls, leave_out_unreadable
-from h5zarr.zarr_model.nz.declare import declare_nz
-from h5zarr.zarr_model.v2_nodes import encode_v2
 from h5zarr.zarr_model.v3_nodes import encode_v3
 
 
@@ -34,10 +32,15 @@ def fit(
     warnings = hierarchy.warnings + check_readers(locations)
     if zarr_format == 3:
         warnings += check_reserved(readable.nodes)
+    # Imported here, because most references need neither, and starting up is a large part of a small translation.
     if nz:
+        from h5zarr.zarr_model.nz.declare import declare_nz
+
         readable, against = declare_nz(readable, zarr_format)
         warnings += against
     if zarr_format == 2:
+        from h5zarr.zarr_model.v2_nodes import encode_v2
+
         nodes, left_out = encode_v2(readable, joinable=joinable)
         problems += left_out
     else:

@@ -41,7 +41,7 @@ class JsonContainer:
         return location.address.endswith(_SUFFIXES)
 
     def recognise_bytes(self, head: bytes) -> bool:
-        from h5zarr.containers.json.json_reading import is_references
+        from h5zarr.containers.json.json_recognition import is_references
 
         return is_references(head)
 
@@ -73,7 +73,7 @@ class JsonContainer:
         return decode_references(content, name, limits)
 
     def state(self, output: Output, *, briefly: bool = False) -> State:
-        from h5zarr.containers.json.json_reading import holds_references, is_own_references, is_references
+        from h5zarr.containers.json.json_recognition import holds_references, is_own_references, is_references
 
         def recognise(head: bytes, read_all: Callable[[], bytes]) -> Content:
             if is_own_references(head):

@@ -10,7 +10,8 @@ import json
 import re
 from collections.abc import Mapping
 
-from h5zarr.containers.compression import GZIP, ZSTD, decompress, peek
+from h5zarr.containers.compression import decompress
+from h5zarr.containers.json.json_recognition import is_object
 from h5zarr.containers.json.json_writing import OWN_BEGINNING
 from h5zarr.containers.json.own_lines import decode_own_lines
 from h5zarr.containers.provenance import Provenance
@@ -24,8 +25,6 @@ _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 _SINGLE = re.compile(r"\{(\w+)\}")
 _CODE = re.compile(r"\{[{%#]")
 _OURS = "h5zarr"
-_METADATA = frozenset((".zgroup", ".zarray", ".zmetadata", "zarr.json"))
-_BOM = b"\xef\xbb\xbf"  # some tools write it before UTF-8
 
 
 class NotExpanded(Unsupported):
@@ -94,37 +93,13 @@ def _replace(key: str, url: str, templates: Mapping[str, str]) -> str:
     return _PLACE.sub(lambda place: templates[place[1]], url)
 
 
-def is_references(content: bytes) -> bool:
-    """Return whether a file with these first bytes may be a reference JSON: an object, or something compressed."""
-    return content.startswith((GZIP, ZSTD)) or _is_object(content)
-
-
-def _is_object(content: bytes) -> bool:
-    return content[:64].removeprefix(_BOM).lstrip(b" \t\r\n").startswith(b"{")
-
-
-def is_own_references(content: bytes) -> bool:
-    """Return whether a file with these first bytes is a reference JSON that h5zarr wrote, perhaps compressed."""
-    return peek(content, len(OWN_BEGINNING)) == OWN_BEGINNING
-
-
 def decompress_json(content: bytes, name: str, limits: Limits = USUAL) -> bytes:
     """Return JSON, perhaps from gzip or zstd. Raises WrongFormat with `name` if it is something else."""
     found = decompress(content, name, limits)
     is_own = found.startswith(OWN_BEGINNING)
-    if not is_own and (not _is_object(found) or is_zarr_metadata(found[:HEAD_NBYTES])):
+    if not is_own and (not is_object(found) or is_zarr_metadata(found[:HEAD_NBYTES])):
         raise wrong_format(content, "references").naming(name)
     return found
-
-
-def holds_references(content: bytes) -> bool:
-    """Return whether a JSON file, perhaps compressed, is references: an object of entries with metadata of Zarr."""
-    try:
-        document = json.loads(decompress(content, ""))
-    except (H5ZarrError, ValueError, RecursionError):
-        return False
-    entries = document.get("refs") if isinstance(document, dict) and "version" in document else document
-    return isinstance(entries, dict) and any(key.rpartition("/")[2] in _METADATA for key in entries)
 
 
 def decode_references(content: bytes, name: str, limits: Limits = USUAL) -> References:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from h5zarr.commands.translate.translate import translate
-from h5zarr.containers.json.json_reading import is_own_references
+from h5zarr.containers.json.json_recognition import is_own_references
 from tests.collections_of_files import SAMPLES
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from h5zarr.containers.json.json_reading import decode_references, is_references
+from h5zarr.containers.json.json_reading import decode_references
+from h5zarr.containers.json.json_recognition import is_references
 from h5zarr.containers.provenance import Provenance, SourceState
 from h5zarr.containers.references import References
 from h5zarr.errors import H5ZarrError, MalformedFile, Unsupported
