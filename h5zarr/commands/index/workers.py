@@ -100,15 +100,15 @@ def dask_client(address: str | None) -> Iterator[Any]:
     if address is None:
         yield None
         return
-    import dask
     from distributed import Client
+    from distributed.comm.addressing import parse_host_port
 
-    before = dask.config.get("scheduler", None)
     try:
-        client: Any = Client(address, timeout=10)  # type: ignore[no-untyped-call, unused-ignore]
+        if address.startswith(("tcp://", "tls://")):
+            parse_host_port(address)  # a client of an invalid address complains once more when it is deleted
+        # Not as Dask's default: a client that fails to connect would stay the default of this process.
+        client: Any = Client(address, timeout=10, set_as_default=False)  # type: ignore[no-untyped-call, unused-ignore]
     except (OSError, TimeoutError, ValueError) as error:
-        # The client made itself Dask's default before it failed.
-        dask.config.set(scheduler=before)
         what = f"no Dask scheduler answers at {Location.parse(address)} ({type(error).__name__})"
         raise H5ZarrError(what, remedy="Check the address, such as tcp://scheduler:8786.") from None
     with client:
