@@ -58,7 +58,7 @@ def translate(tool: str, case: Case, truth: Chunks, repeat: int) -> Result:
     if not is_installed(tool):
         return Result(tool, "not installed")
     with tempfile.TemporaryDirectory() as directory:
-        out = Path(directory) / "output"
+        out = Path(directory) / "output.json"
         try:
             costs = [translate_with(tool, str(case.path.resolve()), out) for _ in range(repeat)]
         except subprocess.CalledProcessError as failed:

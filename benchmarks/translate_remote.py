@@ -92,7 +92,7 @@ def translate(tool: str, case: Case, server: Served, repeat: int, patience: floa
         return "not installed"
     best: Run | None = None
     with tempfile.TemporaryDirectory() as directory:
-        out = Path(directory) / "output"
+        out = Path(directory) / "output.json"
         for _ in range(repeat):
             server.reset()
             try:
