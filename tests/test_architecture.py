@@ -48,7 +48,8 @@ commands/index: display errors logs packages processes io zarr_model formats rea
 kerchunk: io zarr_model encode containers commands/translate
 opening: errors io zarr_model read containers commands/translate
 virtualizarr: errors io zarr_model encode commands/translate
-commands/combine: display errors io read zarr_model encode filters containers opening commands/translate commands/check
+commands/combine: display errors io tree read zarr_model encode filters containers opening commands/translate
+    commands/check
 commands/check: display errors logs io hdf5 netcdf3 zarr_model encode formats commands/translate commands/index
 commands/status: display errors io commands/index
 store: display io zarr_model read opening

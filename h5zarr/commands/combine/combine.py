@@ -18,7 +18,7 @@ from h5zarr.commands.translate.many import work_through
 from h5zarr.commands.translate.options import Options, make_options, several
 from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.containers.container import Commit, Output
-from h5zarr.containers.fitting import fit
+from h5zarr.containers.fitting import fit_into
 from h5zarr.containers.output import check_output
 from h5zarr.containers.registry import check_output_before, container_for_output
 from h5zarr.errors import ArgumentError, H5ZarrError, Problem
@@ -122,24 +122,23 @@ def combine(
             check_output(output.location, Location.parse(url))
     pieces, broken = _open_pieces(urls, access, options, at_once, skip_broken, on_file)
     try:
-        cube = join_pieces(pieces, _choose_axes(pieces, along), options.inlining)
+        cube = join_pieces(pieces, _choose_axes(pieces, along), options.inlining, broken)
     finally:
         for piece in pieces:
             piece.opened.close()
-    hierarchy = replace(cube.hierarchy, problems=cube.hierarchy.problems + broken)
-    cube = replace(cube, hierarchy=hierarchy, seconds=time.perf_counter() - started)
+    cube = replace(cube, seconds=time.perf_counter() - started)
     return cube if output is None else _write(cube, output, strict=strict)
 
 
 def _write(cube: Cube, output: Output, *, strict: bool) -> Cube:
     """Write a cube and return what was written. With `strict`, raise ProblemsFound if anything is left out."""
     container = container_for_output(output.location)
-    fitted = fit(cube.hierarchy, container=container)
+    fitted = fit_into(cube.fitted, container)
     if strict and fitted.hierarchy.problems:
         raise ProblemsFound(fitted.hierarchy.problems)
     provenance = replace(cube.provenance, problems=fitted.hierarchy.problems)
     container.write(fitted, provenance, output)
-    return replace(cube, hierarchy=fitted.hierarchy, provenance=provenance)
+    return replace(cube, fitted=fitted, provenance=provenance)
 
 
 def _open_pieces(

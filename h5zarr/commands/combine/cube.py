@@ -12,7 +12,10 @@ from h5zarr.commands.combine.cube_members import Member, check_constant, expand,
 from h5zarr.commands.combine.outcomes import join_variable
 from h5zarr.commands.combine.pieces import CubePiece
 from h5zarr.commands.combine.times import bounds_of
+from h5zarr.commands.translate.fitted_result import FittedResult
 from h5zarr.commands.translate.translation_text import Phrase, count_up, held_text, problem_lines
+from h5zarr.containers.container import Fitted
+from h5zarr.containers.fitting import fit
 from h5zarr.containers.provenance import Provenance
 from h5zarr.display import counted, readable, shortened, summary_repr
 from h5zarr.encode.inlining import Budget, Inlining
@@ -22,7 +25,7 @@ from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Hiera
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Cube:
+class Cube(FittedResult):
     """One dataset of many files: its axes, Zarr metadata and references, and the files they refer to.
 
     `problems` lists what is left out. `sources` has the names of the files, in the order given.
@@ -30,30 +33,16 @@ class Cube:
 
     axes: tuple[CubeAxis, ...]
     sources: tuple[str, ...]
-    hierarchy: Hierarchy
+    fitted: Fitted
     provenance: Provenance
     seconds: float = 0
 
     def __repr__(self) -> str:
-        counts = count_up(self.hierarchy)
         joined = ", ".join(f"{axis.name} ({axis.length:,})" for axis in self.axes)
-        facts = (f"joined along {joined}", counted(counts["arrays"], "array"), counted(counts["chunks"], "chunk"))
-        return summary_repr("Cube", counted(len(self.sources), "file"), *facts)
+        return summary_repr("Cube", counted(len(self.sources), "file"), f"joined along {joined}", *self._counts())
 
     def __str__(self) -> str:
         return "\n".join(cube_lines(self))
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        return self.hierarchy.problems
-
-    @property
-    def warnings(self) -> tuple[Problem, ...]:
-        return self.hierarchy.warnings
-
-    def arrays(self) -> Mapping[str, ArrayNode]:
-        """The arrays, by path."""
-        return {path: node for path, node in self.hierarchy.nodes.items() if isinstance(node, ArrayNode)}
 
     def to_json(self) -> dict[str, Json]:
         """Return the result as JSON, for reports."""
@@ -95,8 +84,13 @@ def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str) -> Iter
     yield f"{where} joined · {held_text(cube.hierarchy)} · {cube.seconds:.2f} s"
 
 
-def join_pieces(pieces: Sequence[CubePiece], along: Sequence[str], inlining: Inlining) -> Cube:
-    """Return the cube of all pieces. Raises NotJoinable, which names the files and the reason."""
+def join_pieces(
+    pieces: Sequence[CubePiece], along: Sequence[str], inlining: Inlining, broken: tuple[Problem, ...] = ()
+) -> Cube:
+    """Return the cube of all pieces. Raises NotJoinable, which names the files and the reason.
+
+    `broken` names the files that are left out.
+    """
     axes = find_axes(pieces, along)
     variables = _share_equal(_find_members(pieces, axes), axes)
     times = find_times({path: members for path, members in variables.items() if _is_joined(members, axes)})
@@ -119,7 +113,7 @@ def join_pieces(pieces: Sequence[CubePiece], along: Sequence[str], inlining: Inl
     return Cube(
         axes=axes,
         sources=tuple(piece.name for piece in pieces),
-        hierarchy=Hierarchy(nodes=kept, urls=urls, problems=problems),
+        fitted=fit(Hierarchy(nodes=kept, urls=urls, problems=problems + broken)),
         provenance=Provenance(__version__, states),
     )
 

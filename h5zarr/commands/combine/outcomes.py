@@ -20,6 +20,7 @@ from h5zarr.commands.combine.times import CommonTimes
 from h5zarr.encode.inlining import Budget
 from h5zarr.errors import Unrepresentable
 from h5zarr.filters.pipeline import redo_filters
+from h5zarr.tree import StoredForm
 from h5zarr.zarr_model.codecs import byte_order, find_filter
 from h5zarr.zarr_model.data_types import decode_data_type, encode_dtype, encode_serializer
 from h5zarr.zarr_model.fill_values import encode_fill
@@ -76,15 +77,23 @@ def _check_meaning(path: str, members: Sequence[Member], *, but_units: bool) -> 
     names = [name for name in _MEANING if not (but_units and name in ("units", "calendar"))]
     by_text: dict[str, list[Member]] = {}
     for one in members:
-        text = json.dumps([one.node.attributes.get(name) for name in names] + [_fill_attribute(one)])
+        text = json.dumps(
+            [*[one.node.attributes.get(name) for name in names], _fill_attribute(one), _element_form(one)]
+        )
         by_text.setdefault(text, []).append(one)
     if len(by_text) == 1:
         return
     (_, some), (_, others) = list(by_text.items())[:2]
     differing = [name for name in names if some[0].node.attributes.get(name) != others[0].node.attributes.get(name)]
     names_ = names_of([one.piece for one in some]), names_of([one.piece for one in others])
-    what = f"{path}: different {' and '.join(differing) or FILL_VALUE} in {names_[1]} than in {names_[0]}"
+    what = f"{path}: different {' and '.join(differing) or f'{FILL_VALUE} or type'} in {names_[1]} than in {names_[0]}"
     raise NotJoinable(what, remedy=_LEAVE_OUT)
+
+
+def _element_form(member: Member) -> str:
+    """Return how the file means its elements, if their Zarr type does not show it."""
+    form = StoredForm() if member.record is None else member.record.form
+    return repr((form.number, form.enumeration, form.padding, form.members))
 
 
 def _fill_attribute(member: Member) -> Json:

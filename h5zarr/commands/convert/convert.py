@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-from warnings import warn
 
 from h5zarr import __version__
+from h5zarr.commands.translate.fitted_result import FittedResult
 from h5zarr.commands.translate.options import make_options
 from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.commands.translate.translation_text import Phrase, count_up, held_text, problem_lines
@@ -25,8 +25,8 @@ from h5zarr.containers.registry import (
     plain_location,
     read_references,
 )
-from h5zarr.display import counted, summary_repr
-from h5zarr.errors import ArgumentError, MalformedFile, OutputError, Problem, ProblemWarning
+from h5zarr.display import summary_repr
+from h5zarr.errors import ArgumentError, MalformedFile, OutputError, Problem
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
@@ -48,7 +48,7 @@ class FillValueWanted(ArgumentError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Conversion:
+class Conversion(FittedResult):
     """References that were written into another container. `str()` is the text that `h5zarr convert` prints.
 
     Attributes
@@ -79,27 +79,10 @@ class Conversion:
     seconds: float = 0
 
     def __repr__(self) -> str:
-        counts = count_up(self.hierarchy)
-        facts = (counted(counts["arrays"], "array"), counted(counts["chunks"], "chunk"))
-        return summary_repr("Conversion", self.source, *facts, counted(len(self.problems), "problem"))
+        return summary_repr("Conversion", self.source, *self._counts())
 
     def __str__(self) -> str:
         return "\n".join(conversion_lines(self))
-
-    @property
-    def hierarchy(self) -> Hierarchy:
-        """The groups and arrays, as Zarr metadata and chunk locations."""
-        return self.fitted.hierarchy
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """What is left out, and why."""
-        return self.hierarchy.problems
-
-    @property
-    def warnings(self) -> tuple[Problem, ...]:
-        """What is included, but not completely."""
-        return self.hierarchy.warnings
 
     def to_json(self) -> dict[str, Json]:
         """Return the report for machines: what `h5zarr convert --report` writes."""
@@ -110,17 +93,6 @@ class Conversion:
             "warnings": [problem.to_json() for problem in self.warnings],
             "seconds": round(self.seconds, 6),
         }
-
-    def warn(self, stacklevel: int = 2) -> None:
-        """Issue a Python warning for everything that is left out or incomplete.
-
-        Parameters
-        ----------
-        stacklevel
-            The caller to blame, as in `warnings.warn`.
-        """
-        for problem in (*self.problems, *self.warnings):
-            warn(f"{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
 
 def conversion_lines(done: Conversion, *, quiet: bool = False, phrase: Phrase = str) -> Iterator[str]:

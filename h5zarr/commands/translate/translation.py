@@ -8,18 +8,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from warnings import warn
 
+from h5zarr.commands.translate.fitted_result import FittedResult
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translation_text import count_up, translation_lines
 from h5zarr.containers.container import Commit, Fitted, Output
 from h5zarr.containers.fitting import fit_into
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.registry import check_output_before, container_for_output
-from h5zarr.display import counted, summary_repr
+from h5zarr.display import summary_repr
 from h5zarr.errors import H5ZarrError, Problem, ProblemWarning
 from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
 from h5zarr.io.source import Identity
-from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy, Json
+from h5zarr.zarr_model.hierarchy import Json
 
 
 class ProblemsFound(H5ZarrError):
@@ -37,7 +38,7 @@ class ProblemsFound(H5ZarrError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Translation:
+class Translation(FittedResult):
     """A translated file: Zarr metadata and references. `str()` is the text that `h5zarr translate` prints.
 
     Attributes
@@ -86,31 +87,10 @@ class Translation:
     unread: Mapping[str, Identity | None] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        counts = count_up(self.hierarchy)
-        facts = (counted(counts["arrays"], "array"), counted(counts["chunks"], "chunk"))
-        return summary_repr("Translation", self.source, *facts, counted(len(self.problems), "problem"))
+        return summary_repr("Translation", self.source, *self._counts())
 
     def __str__(self) -> str:
         return "\n".join(translation_lines(self))
-
-    @property
-    def hierarchy(self) -> Hierarchy:
-        """The groups and arrays, as Zarr metadata and chunk locations."""
-        return self.fitted.hierarchy
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """What is left out, and why."""
-        return self.hierarchy.problems
-
-    @property
-    def warnings(self) -> tuple[Problem, ...]:
-        """What is included, but not completely."""
-        return self.hierarchy.warnings
-
-    def arrays(self) -> Mapping[str, ArrayNode]:
-        """The arrays, by path."""
-        return {path: node for path, node in self.hierarchy.nodes.items() if isinstance(node, ArrayNode)}
 
     def to_json(self) -> dict[str, Json]:
         """Return the report for machines: what `h5zarr translate --report` writes."""
@@ -126,17 +106,6 @@ class Translation:
             "bytes_read": self.log.nbytes,
             "seconds": round(self.seconds, 6),
         }
-
-    def warn(self, stacklevel: int = 2) -> None:
-        """Issue a Python warning for everything that is left out or incomplete.
-
-        Parameters
-        ----------
-        stacklevel
-            The caller to blame, as in `warnings.warn`.
-        """
-        for problem in (*self.problems, *self.warnings):
-            warn(f"{problem}. {problem.remedy}".rstrip(), ProblemWarning, stacklevel + 1)
 
     def write(
         self,

@@ -33,7 +33,7 @@ def test_equal_chunks_make_a_regular_grid_that_refers_to_every_file(tmp_path: Pa
     assert node.grid == RegularGrid((12, 600), (1, 600))
     assert node.manifest.count == 12
     assert np.asarray(node.manifest.source).tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
-    assert repr(cube) == "<h5zarr.Cube of 4 files: joined along time (12), 3 arrays, 12 chunks>"
+    assert repr(cube) == "<h5zarr.Cube of 4 files: joined along time (12), 3 arrays, 12 chunks, 0 problems>"
     assert "dimension time: 12 in 4 parts" in str(cube)
 
 
@@ -170,6 +170,18 @@ def test_what_would_be_wrong_is_refused_by_name(changes: dict[str, Any], what: s
     with pytest.raises(NotJoinable, match=what):
         combine(paths, tmp_path / "cube.json")
     assert not (tmp_path / "cube.json").exists()
+
+
+def test_an_enumeration_of_another_meaning_is_refused_by_name(tmp_path: Path) -> None:
+    paths = []
+    for number, names in enumerate(({"sea": 0, "land": 1}, {"land": 0, "sea": 1})):
+        path = write_days(tmp_path / f"{number}.nc", [number])
+        with netCDF4.Dataset(path, "a") as file:
+            kind = file.createEnumType("i1", "kind", names)
+            file.createVariable("surface", kind, ("time", "x"))[:] = 1
+        paths.append(path)
+    with pytest.raises(NotJoinable, match=r"/surface: different _FillValue or type in .*1\.nc"):
+        combine(paths)
 
 
 def test_a_day_in_two_files_is_refused_by_name(tmp_path: Path) -> None:
