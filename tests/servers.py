@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import socket
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -246,3 +248,38 @@ def is_closed_soon(session: Any) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+class SilentServer:
+    """A server on a free loopback port that accepts connections and never answers, for the duration of a `with` block.
+
+    `connection_count` is the number of connections so far.
+    """
+
+    def __init__(self) -> None:
+        self.connection_count = 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._accepted: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._accept, name="silent-server", daemon=True)
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._listening.shutdown(socket.SHUT_RDWR)  # ends `accept`
+        self._thread.join(10)
+        for one in (self._listening, *self._accepted):
+            one.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                self._accepted.append(self._listening.accept()[0])
+                self.connection_count += 1

@@ -54,7 +54,7 @@ def _zstd(name: str) -> Compressor:
     try:
         import zstandard
     except ImportError:
-        raise missing("zstandard", f"{name}: .zst") from None
+        raise missing("zstandard", ".zst compression", place=name) from None
     return zstandard.ZstdCompressor(level=_ZSTD_LEVEL, write_checksum=True, threads=0).compressobj()
 
 
@@ -133,5 +133,5 @@ def _open_zstd(content: bytes, name: str) -> tuple[BinaryIO, type[Exception]]:
     try:
         import zstandard
     except ImportError:
-        raise missing("zstandard", f"{name}: .zst") from None
+        raise missing("zstandard", ".zst compression", place=name) from None
     return zstandard.ZstdDecompressor().stream_reader(BytesIO(content), read_across_frames=True), zstandard.ZstdError

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from h5zarr.containers.provenance import Provenance
 from h5zarr.io.location import Location
+from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
 from h5zarr.io.source import Identity
 from h5zarr.limits import Limits
 from h5zarr.zarr_model.hierarchy import Hierarchy
@@ -40,7 +41,8 @@ class Commit:
 class Output:
     """Where references are written. `storage_options` are for the container, `source_options` for the source files.
 
-    `overwrite`: replace what is there even if it is not references.
+    `overwrite`: replace what is there even if it is not references. `network` bounds how long a server may take to
+    answer.
     """
 
     location: Location
@@ -48,6 +50,7 @@ class Output:
     source_options: Mapping[str, Any] | None = field(default=None, repr=False)
     commit: Commit | None = None
     overwrite: bool = False
+    network: NetworkPolicy = USUAL_NETWORK
 
     @property
     def shown(self) -> str:

@@ -25,9 +25,14 @@ from h5zarr.errors import (
     OutputGone,
     OutputIsDirectory,
     OutputRefused,
+    OutputTimeout,
+    SourceTimeout,
     WrongOutput,
 )
+from h5zarr.io.failure import describe_failure
 from h5zarr.io.location import Location
+from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
+from h5zarr.io.patience import call_patiently, patience
 from h5zarr.zarr_model.hierarchy import Json
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"))
@@ -108,13 +113,14 @@ def open_output(
     location: Location,
     storage_options: Mapping[str, Any] | None = None,
     confirm: Callable[[], None] = lambda: None,
+    network: NetworkPolicy = USUAL_NETWORK,
 ) -> Iterator[Sink]:
     """Yield a sink whose bytes appear at `location` when the context ends without an exception, and only then.
 
     The location is a path, `-` for standard output, or a URL for fsspec, with `storage_options`. Names that end in .gz
     or .zst are compressed. An existing file is replaced. A symbolic link stays, and its target is replaced.
     Raises OutputError if writing is impossible. `confirm` is called just before a local file is replaced, and may raise
-    an OutputError.
+    an OutputError. `network` bounds how long a server may take to answer.
     """
     text, path = location.text, location.path
     shown = "standard output" if text == "-" else str(location)
@@ -123,7 +129,7 @@ def open_output(
     if text == "-":
         opened = _standard_output(shown)
     elif path is None:
-        opened = _remote_file(location, storage_options or {})
+        opened = _remote_file(location, storage_options or {}, network.timeout_seconds)
     else:
         opened = _local_file(os.path.realpath(path), shown, confirm)
     with opened as sink:
@@ -185,7 +191,7 @@ def _is_device(path: str) -> bool:
 
 
 @contextmanager
-def _remote_file(location: Location, storage_options: Mapping[str, Any]) -> Iterator[Sink]:
+def _remote_file(location: Location, storage_options: Mapping[str, Any], timeout_seconds: float) -> Iterator[Sink]:
     shown = str(location)
     # Into a file first: not every fsspec file system can abort an upload.
     with told_as(shown):
@@ -197,7 +203,8 @@ def _remote_file(location: Location, storage_options: Mapping[str, Any]) -> Iter
             yield _File(file, shown)
             with told_as(shown):
                 file.flush()
-        or_output_error(lambda: filesystem.put_file(local, path), shown)
+        seconds = patience(timeout_seconds, os.path.getsize(local))
+        or_output_error(lambda: call_patiently(filesystem, "put_file", local, path, seconds=seconds), shown, seconds)
 
 
 def find_filesystem(
@@ -212,18 +219,18 @@ def find_filesystem(
     return filesystem, path
 
 
-def or_output_error(act: Callable[[], Any], shown: str) -> Any:
+def or_output_error(act: Callable[[], Any], shown: str, timeout_seconds: float = USUAL_NETWORK.timeout_seconds) -> Any:
     """Return the result of `act`. Its exceptions become an OutputError, which does not chain them."""
     try:
         return act()
     except H5ZarrError:
         raise
     except Exception as error:
-        failure = _describe_remote(error, shown)
+        failure = _describe_remote(error, shown, timeout_seconds)
     raise failure
 
 
-def _describe_remote(error: Exception, shown: str) -> OutputError:
+def _describe_remote(error: Exception, shown: str, timeout_seconds: float) -> OutputError:
     """Return what went wrong without the exception's text, which may quote a signed URL or a key."""
     if isinstance(error, ImportError):
         return OutputError(shown, f"a package for this protocol is missing: {error}", remedy="Install the package.")
@@ -235,11 +242,19 @@ def _describe_remote(error: Exception, shown: str) -> OutputError:
         return OutputRefused(shown, "access was refused", remedy=_CHECK)
     if isinstance(error, FileNotFoundError):
         return OutputGone(shown, "there is no such bucket or directory", remedy="Create it first, or check its name.")
+    if isinstance(error, TimeoutError):
+        late = describe_failure(error, timeout_seconds)
+        return OutputTimeout(shown, late.what, remedy=late.remedy)
     if isinstance(error, NotImplementedError):
         return OutputError(shown, "fsspec cannot write with this protocol")
     name = type(error).__name__
     reason = f"{name}, {os.strerror(error.errno)}" if isinstance(error, OSError) and error.errno else name
     return OutputError(shown, f"could not be written ({reason})", remedy=_CHECK)
+
+
+def output_timeout(late: SourceTimeout, shown: str) -> OutputTimeout:
+    """Return the error for a server that does not answer while it is asked what is at the place of an output."""
+    return OutputTimeout(shown, str(late).removeprefix(f"{late.filename}:").strip(), remedy=late.remedy)
 
 
 @contextmanager

@@ -44,6 +44,11 @@ def container_for_output(location: Location) -> Container:
     return found
 
 
+def names_output(place: str) -> bool:
+    """Return whether the name of a place selects a container for output."""
+    return any(container.recognise_output(Location.parse(place)) for container in CONTAINERS)
+
+
 def _unclear_name(location: Location) -> WrongOutput:
     suffixes = list(output_suffixes())
     marks = " or ".join(container.traits.mark for container in CONTAINERS if container.traits.mark)
@@ -131,7 +136,7 @@ def require_output(location: Location, shown: str) -> None:
     traits = container_for_output(location).traits
     for suffix, package in traits.packages.items():
         if location.text.rstrip("/").lower().endswith(suffix):
-            require(package, f"{shown}: {suffix or traits.title}")
+            require(package, f"{suffix} compression" if suffix else traits.title, place=shown)
     require_protocols(location.text, shown)
 
 

@@ -12,10 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from h5zarr.containers.container import ABSENT, Commit, Content, Output, State
-from h5zarr.containers.output import find_filesystem
-from h5zarr.errors import OutputExists, SourceError, SourceGone
+from h5zarr.containers.output import find_filesystem, output_timeout
+from h5zarr.errors import OutputExists, SourceError, SourceGone, SourceTimeout
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
+from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
 from h5zarr.io.source import Source, open_source
 from h5zarr.io.span import Span
 
@@ -29,7 +30,7 @@ _OTHER_NAME = "Give another name for the output."
 _HEAD_NBYTES = 1 << 18  # zstd yields nothing before its first block of 128 KiB is complete
 _BRANCH_REMEDY = (
     "Write to another branch=NAME, or replace the content of the branch with overwrite=True: its history keeps the "
-    "earlier versions. h5zarr combine, which joins files into one dataset, is still to come."
+    "earlier versions. To join several files into one dataset, use h5zarr combine."
 )
 
 
@@ -83,8 +84,16 @@ def is_stream(location: Location) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode)
 
 
-def file_state(location: Location, storage_options: Mapping[str, Any] | None, recognise: Recognise) -> State:
-    """Return what is at the place of an output that is one file. An empty file counts as nothing."""
+def file_state(
+    location: Location,
+    storage_options: Mapping[str, Any] | None,
+    recognise: Recognise,
+    network: NetworkPolicy = USUAL_NETWORK,
+) -> State:
+    """Return what is at the place of an output that is one file. An empty file counts as nothing.
+
+    Raises OutputTimeout if the server does not answer: writing would only take the same time again.
+    """
     if is_stream(location):
         return ABSENT
     if location.path is None:
@@ -94,12 +103,15 @@ def file_state(location: Location, storage_options: Mapping[str, Any] | None, re
     elif os.path.isdir(location.path):
         return State(Content.OTHER, what="a directory", is_replaceable=False)
     try:
-        with open_source(location, Access(storage_options=storage_options or {})) as source:
+        with open_source(location, Access(storage_options=storage_options or {}, network=network)) as source:
             return _state_of(source, recognise)
     except SourceGone:
         return ABSENT
+    except SourceTimeout as error:
+        late = error
     except SourceError as error:
         return State(Content.UNKNOWN, what=str(error).removeprefix(f"{location}:").strip())
+    raise output_timeout(late, str(location))
 
 
 def _state_of(source: Source, recognise: Recognise) -> State:

@@ -300,9 +300,8 @@ def _with_status(failure: Failure, status: int | None) -> Failure:
 
 def _describe_timeout(timeout_seconds: float) -> Failure:
     more = f"network={{'timeout_seconds': {2 * timeout_seconds:g}}}"
-    return Failure(
-        f"no answer within {timeout_seconds:g} seconds", f"Try again, or allow more time: {more}.", SourceTimeout
-    )
+    seconds = "1 second" if timeout_seconds == 1 else f"{timeout_seconds:g} seconds"
+    return Failure(f"no answer within {seconds}", f"Try again, or allow more time: {more}.", SourceTimeout)
 
 
 def _describe_local_failure(error: BaseException) -> Failure:

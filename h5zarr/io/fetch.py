@@ -181,25 +181,3 @@ def fetch_whole(filesystem: Any, path: str, network: RetryPolicy, log: RequestLo
 
     content: bytes = sync(filesystem.loop, retry, ask, network, log)
     return content
-
-
-def find_files(filesystem: Any, path: str, timeout_seconds: float) -> list[str]:
-    """Return the paths of all files below `path`. Raises TimeoutError if that takes too long."""
-    if not filesystem.async_impl:
-        return list(filesystem.find(path))
-
-    async def find() -> list[str]:
-        async with asyncio.timeout(timeout_seconds):
-            return list(await filesystem._find(path))
-
-    return list(sync(filesystem.loop, find))
-
-
-def ask_info(filesystem: Any, path: str, timeout_seconds: float) -> dict[str, Any]:
-    """Return the information that a file system has about a file, such as its size.
-
-    Raises TimeoutError if that takes too long. File systems without coroutines have their own time limits instead.
-    """
-    if not filesystem.async_impl:
-        return dict(filesystem.info(path))
-    return dict(sync(filesystem.loop, filesystem._info, path, timeout=timeout_seconds))

@@ -151,8 +151,8 @@ class NetworkPolicy:
     timeout_seconds: float = 60.0
     """Longest time that one request may take, with all of its attempts and the pauses between them.
 
-    An attempt has an equal share of it until its response begins. Synchronous fsspec file systems have their own
-    timeouts.
+    An attempt has an equal share of it until its response begins. Listing and writing have this time for each response.
+    Synchronous fsspec file systems have their own timeouts.
     """
 
     attempts: int = 3

@@ -141,7 +141,7 @@ def require_protocols(url: str, shown: str) -> None:
     """Raise PackageMissing if a URL, or a link of a chain, has a protocol whose package is not installed."""
     for protocol in _LINK.findall(url):
         if package := rules_of(protocol.lower()).package:
-            require(package, f"{shown}: this protocol")
+            require(package, "this protocol", place=shown)
 
 
 def require_sources(urls: Iterable[str]) -> None:

@@ -20,7 +20,9 @@ from h5zarr.commands.index.waiting import wait_for
 from h5zarr.commands.index.work import IndexSettings
 from h5zarr.commands.index.workers import ExecutorWorkers, LocalWorkers, Workers, dask_client
 from h5zarr.commands.translate.options import make_options
+from h5zarr.containers.container import Container, Output
 from h5zarr.containers.registry import container_of_format, mark_location, output_formats, require_output
+from h5zarr.containers.target import check_target
 from h5zarr.errors import ArgumentError, SourceGone
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
@@ -163,6 +165,7 @@ def index(
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
     place = Place(out, output_options, access.network)
     check_directory(place)
+    _check_repositories(container, place)
     settings = IndexSettings(
         out=place.url,
         format=format,
@@ -202,6 +205,16 @@ def index(
             return run.go(find, catalog, _WorkersFactory(workers, client or executor))
     except Stopped:
         return run.report.end("stopped")
+
+
+def _check_repositories(container: Container, place: Place) -> None:
+    """Raise OutputError if no repository can be written below a remote directory: every file would fail for that."""
+    if container.traits.has_commits and not place.is_local:
+        location = Location.parse(place.url)
+        marked = mark_location(container, location)
+        output = Output(location=marked, storage_options=place.storage_options, network=place.network)
+        container.check(output, location)
+        check_target(output, container.state(output))
 
 
 def _list(

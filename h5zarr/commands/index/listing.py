@@ -16,6 +16,7 @@ from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.failure import or_source_error
 from h5zarr.io.local import format_mtime
 from h5zarr.io.location import Location
+from h5zarr.io.patience import call_patiently
 from h5zarr.io.protocols import PROTOCOL, grammar_of, protocol_of
 from h5zarr.io.source import Identity
 
@@ -192,7 +193,7 @@ def _list_remote(location: Location, access: Access) -> Iterator[Listed]:
     shown, options, timeout = str(location), access.options_for(location), access.network.timeout_seconds
     filesystem, path = or_source_error(shown, timeout, lambda: shared_filesystem(location.for_fsspec(), options))
     is_pattern = bool(_MAGIC.search(path))
-    found = or_source_error(shown, timeout, lambda: _find(filesystem, path, is_pattern))
+    found = or_source_error(shown, timeout, lambda: _find(filesystem, path, is_pattern, timeout))
     if not found and not is_pattern:
         also = ", the endpoint_url and the credentials" if grammar_of(shown).is_bucket else ""
         raise SourceGone(f"{shown}: there is no such file or directory", remedy=f"Check the URL{also}.")
@@ -205,14 +206,15 @@ def _list_remote(location: Location, access: Access) -> Iterator[Listed]:
         yield Listed(location.with_listed(name), path, known, shown)
 
 
-def _find(filesystem: Any, path: str, is_pattern: bool) -> dict[str, Any]:
+def _find(filesystem: Any, path: str, is_pattern: bool, timeout_seconds: float) -> dict[str, Any]:
     filesystem.invalidate_cache()  # results cached earlier in this process may be outdated
     if is_pattern:
-        found: dict[str, Any] = filesystem.glob(path, detail=True)
+        found: dict[str, Any] = call_patiently(filesystem, "glob", path, detail=True, seconds=timeout_seconds)
     elif PROTOCOL.match(path) and path.lower().endswith(DATA_SUFFIXES):
-        found = {path: filesystem.info(path)}  # a web server: listing a file would fetch it and look for links
+        # A web server: listing a file would fetch it and look for links.
+        found = {path: call_patiently(filesystem, "info", path, seconds=timeout_seconds)}
     else:
-        found = filesystem.find(path, detail=True)
+        found = call_patiently(filesystem, "find", path, detail=True, seconds=timeout_seconds)
     # fsspec's HTTP file system describes a file that it was asked to list by an empty dictionary.
     return {name: {"type": "file", **stated} for name, stated in found.items()}
 
@@ -228,7 +230,6 @@ def ask_identity(url: str, access: Access) -> Identity | None:
 
     A server that does not answer within `timeout_seconds` counts as unavailable.
     """
-    from h5zarr.io.fetch import ask_info
     from h5zarr.io.filesystems import shared_filesystem
     from h5zarr.io.responses import interpret_identity
 
@@ -238,7 +239,7 @@ def ask_identity(url: str, access: Access) -> Identity | None:
 
     def ask() -> Identity:
         filesystem, path = shared_filesystem(location.for_fsspec(), access.options_for(location))
-        return interpret_identity(ask_info(filesystem, path, timeout_seconds))
+        return interpret_identity(call_patiently(filesystem, "info", path, seconds=timeout_seconds))
 
     timeout_seconds = access.network.timeout_seconds
     try:

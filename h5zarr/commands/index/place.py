@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from h5zarr.containers.container import Content, Output
@@ -16,20 +17,22 @@ from h5zarr.io.failure import or_source_error
 from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
 from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
+from h5zarr.io.patience import call_patiently
 from h5zarr.io.protocols import PROTOCOL
 
 STATE = "_h5zarr"  # the subdirectory for the index's own files
 
 # What people call their data. No directory for references has such a name, unless the shell expanded a pattern.
 DATA_SUFFIXES = (".nc", ".nc3", ".nc4", ".cdf", ".netcdf", ".h5", ".hdf", ".hdf5", ".he5")
+Act = Callable[..., Any]
 _BEGUN = re.compile(r"\.h5zarr-[0-9a-f]{16}\.tmp")  # temporary names of files being written
 
 
 class Place:
     """A directory at a path or URL. Names in it separate their parts with "/".
 
-    `shown` is its URL without secrets. `network` bounds how long reading may take. Raises OutputError if writing fails,
-    and SourceError if reading from a remote directory fails.
+    `shown` is its URL without secrets. `network` bounds how long a server may take to answer. Raises OutputError if
+    writing fails, and SourceError if reading from a remote directory fails.
     """
 
     def __init__(
@@ -96,13 +99,13 @@ class Place:
     def write(self, name: str, content: bytes) -> None:
         """Write or replace a file."""
         location = Location.parse(self.prepare(name))
-        with open_output(location, self.storage_options) as sink:
+        with open_output(location, self.storage_options, network=self.network) as sink:
             sink.write(content)
 
     def check_own(self, name: str) -> None:
         """Raise OutputError if a file that is always the index's own, even when damaged, is an HDF5 or netCDF file."""
         location = Location.parse(self.locate(name))
-        state = file_state(location, self.storage_options, lambda head, read_all: Content.OWN)
+        state = file_state(location, self.storage_options, lambda head, read_all: Content.OWN, self.network)
         check_target(Output(location=location, overwrite=True), state)
 
     def create(self, name: str, content: bytes) -> bool:
@@ -110,15 +113,15 @@ class Place:
         if self._path is not None:
             return self._create_local(name, content)
 
-        def create(filesystem: Any, path: str) -> bool:
+        def create(act: Act, path: str) -> bool:
             try:
-                filesystem.pipe_file(path, content, mode="create")
+                act("pipe_file", path, content, mode="create")
             except FileExistsError:
                 return False
             except TypeError:  # older fsspec file systems have no exclusive mode
-                if filesystem.exists(path):
+                if act("exists", path):
                     return False
-                filesystem.pipe_file(path, content)
+                act("pipe_file", path, content)
             return True
 
         is_created = self._remotely(name, create)
@@ -150,12 +153,12 @@ class Place:
                 _remove_local(self.locate(name))
             return
 
-        def remove(filesystem: Any, path: str) -> None:
+        def remove(act: Act, path: str) -> None:
             # Not with `rm`, which treats brackets in a name as a pattern and removes every match.
-            filesystem.invalidate_cache()
-            for found in filesystem.find(path):
+            act("invalidate_cache")
+            for found in act("find", path):
                 with suppress(FileNotFoundError):
-                    filesystem.rm_file(found)
+                    act("rm_file", found)
 
         self._remotely(name, remove)
 
@@ -177,11 +180,9 @@ class Place:
             return sorted(os.path.relpath(path, self._path).replace(os.sep, "/") for path in found)
 
         def find(filesystem: Any, path: str) -> list[str]:
-            from h5zarr.io.fetch import find_files
-
             filesystem.invalidate_cache()
             root = path[: len(path) - len(below)].rstrip("/") if below else path.rstrip("/")
-            found = find_files(filesystem, path, self.network.timeout_seconds)
+            found = call_patiently(filesystem, "find", path, seconds=self.network.timeout_seconds)
             return sorted(name[len(root) + 1 :] for name in found if len(name) > len(path.rstrip("/")))
 
         return self._read_remotely(below, find, self.shown) or []
@@ -204,18 +205,19 @@ class Place:
         except SourceGone:
             return None
 
-    def _remotely(self, name: str, act: Callable[[Any, str], Any]) -> Any:
-        """Return the result of `act(filesystem, path)`, or None if the file does not exist."""
+    def _remotely(self, name: str, do: Callable[[Act, str], Any]) -> Any:
+        """Return the result of `do(act, path)`, or None if the file does not exist. `act` calls a method by name."""
         shown = f"{self.shown}/{name}"
         location = Location.parse(self.locate(name) if name else self.url)
         filesystem, path = find_filesystem(location, self.storage_options, shown)
 
-        def acted() -> Any:
+        def done() -> Any:
+            act = partial(call_patiently, filesystem, seconds=self.network.timeout_seconds)
             with suppress(FileNotFoundError):
-                return act(filesystem, path)
+                return do(act, path)
             return None
 
-        return or_output_error(acted, shown)
+        return or_output_error(done, shown, self.network.timeout_seconds)
 
 
 def check_directory(place: Place) -> None:

@@ -54,7 +54,7 @@ def is_references(place: Place, name: str) -> bool:
     container = _container_named(name)
     assert container is not None
     location = mark_location(container, Location.parse(place.locate(name)))
-    output = Output(location=location, storage_options=place.storage_options)
+    output = Output(location=location, storage_options=place.storage_options, network=place.network)
     return container.state(output).content in (Content.OWN, Content.REFERENCES)
 
 
@@ -66,7 +66,7 @@ def _container_named(name: str) -> Container | None:
 def _read(place: Place, name: str) -> References:
     container = _container_named(name)
     assert container is not None
-    sources = Sources(urls=(), access=Access(storage_options=place.storage_options))
+    sources = Sources(urls=(), access=Access(storage_options=place.storage_options, network=place.network))
     try:
         return container.read(Location.parse(place.locate(name)), sources, None)[0]
     finally:

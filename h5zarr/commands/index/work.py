@@ -108,7 +108,7 @@ class Batch(NamedTuple):
 def index_batch(tasks: Sequence[Task], settings: IndexSettings) -> Batch:
     """Index sources and return the result of each. Sources not started in time are returned as `left`."""
     end = time.monotonic() + settings.seconds
-    place = Place(settings.out, settings.output_options)
+    place = Place(settings.out, settings.output_options, settings.access.network)
 
     def work(number: int) -> Done | None:
         # Always start the first, so that every batch makes progress.
@@ -130,6 +130,7 @@ def index_one(task: Task, settings: IndexSettings, place: Place) -> Done:
             storage_options=settings.output_options,
             source_options=settings.access.options_for(task.url),
             overwrite=settings.overwrite,
+            network=settings.access.network,
         )
         accept = partial(reject_unreadable, strict=settings.strict)
         made = run_translation(Location.parse(task.url), output, settings.options, settings.access, accept=accept)

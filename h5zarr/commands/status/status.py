@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -16,7 +15,7 @@ from h5zarr.commands.index.lease import LEASE, describe_lease
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.rows import Row, Status
 from h5zarr.display import counted, readable, summary_repr
-from h5zarr.errors import H5ZarrError
+from h5zarr.errors import H5ZarrError, SourceTimeout
 from h5zarr.io.access import Access
 
 _REASONS, _SOURCES = 10, 5  # how much is shown unless everything is wanted: reasons per status, sources per reason
@@ -124,8 +123,12 @@ def status(
     access = Access.from_options(storage_options, network, anon=anon)
     place = Place(out, access.options_for(os.fspath(out)), access.network)
     summary = Summary()
-    with suppress(H5ZarrError):  # the catalog matters more; reading it reports what is wrong with the directory
+    try:
         summary.run = describe_lease(place.read(LEASE))  # before the catalog: a run may finish in between
+    except SourceTimeout:
+        raise  # reading the catalog would take the same time again
+    except H5ZarrError:
+        pass  # the catalog matters more; reading it reports what is wrong with the directory
     catalog = Catalog(place)
     if catalog.has_parts and not summary.run:
         summary.run = "the last run did not finish; the next run continues"

@@ -67,7 +67,8 @@ class IcechunkContainer:
         from h5zarr.containers.icechunk.icechunk_reading import read_icechunk
 
         access = sources.access
-        snapshot = read_icechunk(location, access.options_for(location.without_mark(self.traits.mark)), at)
+        options = access.options_for(location.without_mark(self.traits.mark))
+        snapshot = read_icechunk(location, options, at, access.network)
         if snapshot.source_options and not access.storage_options:
             access = replace(access, storage_options={"s3": snapshot.source_options})
         return snapshot.references, replace(sources, access=access)

@@ -23,12 +23,24 @@ from h5zarr.containers.icechunk.extras import read_sources, restore_nodes
 from h5zarr.containers.icechunk.listing import list_chunks
 from h5zarr.containers.icechunk.locations import find_location, restore_url
 from h5zarr.containers.icechunk.manifest_file import INLINE, NATIVE, VIRTUAL, ListedChunks
-from h5zarr.containers.icechunk.storage import Place, find_place, open_to_read, options_of_containers, quiet
+from h5zarr.containers.icechunk.storage import Place, ask, find_place, open_to_read, options_of_containers, quiet
+from h5zarr.containers.output import output_timeout
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, References, assemble, naming_errors
 from h5zarr.encode.inlining import Inlining
-from h5zarr.errors import H5ZarrError, MalformedFile, OutputError, Problem, SourceError, SourceGone
+from h5zarr.errors import (
+    H5ZarrError,
+    MalformedFile,
+    OutputError,
+    Problem,
+    SourceError,
+    SourceGone,
+    SourceTimeout,
+    WrongOutput,
+    WrongSource,
+)
 from h5zarr.io.location import Location
+from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.chunk_keys import KeyLayout
 from h5zarr.zarr_model.hierarchy import Json
@@ -40,6 +52,8 @@ _AT_ONCE = 64
 _NO_REPOSITORY = State(
     Content.OTHER, what="neither an empty directory nor a repository that Icechunk opens", is_replaceable=False
 )
+_NO_REGION = "Icechunk needs the region of the bucket"
+_GIVE_REGION = "Give region=us-east-1, or whichever it is, in {}, or set AWS_REGION."
 _UNCHECKED = Problem(
     "/",
     "unchecked",
@@ -57,12 +71,15 @@ class Snapshot:
 
 
 def read_icechunk(
-    location: Location, storage_options: Mapping[str, Any] | None = None, at: str | None = None
+    location: Location,
+    storage_options: Mapping[str, Any] | None = None,
+    at: str | None = None,
+    network: NetworkPolicy = USUAL_NETWORK,
 ) -> Snapshot:
     """Return the content of a snapshot: the newest of the branch `at`, or the one with this tag or identifier.
 
     The location is icechunk+file:///directory or icechunk+s3://bucket/prefix; `storage_options` are for accessing it.
-    Raises SourceError if there is no such repository or snapshot.
+    Raises SourceError if there is no such repository or snapshot, or if its server does not answer.
     """
     options = dict(storage_options or {})
     with _icechunk_errors(location):
@@ -70,7 +87,7 @@ def read_icechunk(
         if place.directory is not None and not os.path.isdir(place.directory):  # Icechunk would create it
             raise SourceGone(f"{place.shown}: no such directory")
         with quiet(place):
-            return _read(place, options, at or MAIN)
+            return _read(place, options, at or MAIN, network.timeout_seconds)
 
 
 def find_state(output: Output) -> State:
@@ -84,17 +101,27 @@ def find_state(output: Output) -> State:
         return _NO_REPOSITORY if os.path.lexists(place.directory) else ABSENT
     try:
         with _icechunk_errors(location), quiet(place):
-            import icechunk
-
             storage = open_to_read(place, output.storage_options or {})
-            if not icechunk.Repository.exists(storage):
-                return _NO_REPOSITORY if place.directory is not None and os.listdir(place.directory) else ABSENT
-            repository = icechunk.Repository.open(storage)
-            if branch not in repository.list_branches():
-                return ABSENT
-            return state_of(repository, repository.readonly_session(branch))
+            return ask(place, output.network.timeout_seconds, lambda: _state_of_branch(place, storage, branch))
+    except SourceTimeout as error:
+        late = error
+    except WrongSource:
+        remedy = _GIVE_REGION.format("output_options=")
+        raise WrongOutput(place.shown, _NO_REGION, remedy=remedy) from None
     except SourceError as error:
         return State(Content.UNKNOWN, what=str(error).removeprefix(f"{place.shown}:").strip())
+    raise output_timeout(late, place.shown)
+
+
+def _state_of_branch(place: Place, storage: Any, branch: str) -> State:
+    import icechunk
+
+    if not icechunk.Repository.exists(storage):
+        return _NO_REPOSITORY if place.directory is not None and os.listdir(place.directory) else ABSENT
+    repository = icechunk.Repository.open(storage)
+    if branch not in repository.list_branches():
+        return ABSENT
+    return state_of(repository, repository.readonly_session(branch))
 
 
 def state_of(repository: Any, session: Any) -> State:
@@ -118,12 +145,11 @@ async def _has_content(store: Any) -> bool:
     return any([name != "zarr.json" async for name in store.list_dir("")])
 
 
-def _read(place: Place, options: Mapping[str, Any], at: str) -> Snapshot:
-    import icechunk
+def _read(place: Place, options: Mapping[str, Any], at: str, timeout_seconds: float) -> Snapshot:
     from zarr.core.sync import sync
 
-    repository = icechunk.Repository.open(open_to_read(place, options))
-    session = _open_session(repository, at, place)
+    storage = open_to_read(place, options)
+    repository, session = ask(place, timeout_seconds, lambda: _open_session(storage, at, place))
     own_metadata = (repository.lookup_snapshot(session.snapshot_id).metadata or {}).get("h5zarr")
     with naming_errors(place.shown):
         provenance = None if own_metadata is None else Provenance.from_json(own_metadata)
@@ -135,14 +161,17 @@ def _read(place: Place, options: Mapping[str, Any], at: str) -> Snapshot:
         return Snapshot(references=reading.finish(), source_options=options_of_containers(repository.config))
 
 
-def _open_session(repository: Any, at: str, place: Place) -> Any:
-    """Return a session on the branch, tag or snapshot of this name."""
+def _open_session(storage: Any, at: str, place: Place) -> tuple[Any, Any]:
+    """Return a repository, and a session on the branch, tag or snapshot of this name."""
+    import icechunk
+
+    repository = icechunk.Repository.open(storage)
     if at in repository.list_branches():
-        return repository.readonly_session(at)
+        return repository, repository.readonly_session(at)
     if at in repository.list_tags():
-        return repository.readonly_session(tag=at)
+        return repository, repository.readonly_session(tag=at)
     try:
-        return repository.readonly_session(snapshot_id=at)
+        return repository, repository.readonly_session(snapshot_id=at)
     except Exception:
         known = ", ".join(sorted({*repository.list_branches(), *repository.list_tags()}))
         what = f"{place.shown}: no branch, tag or snapshot is named {at!r}"
@@ -278,8 +307,7 @@ def _icechunk_errors(location: Location) -> Iterator[None]:
 def _describe(error: Exception, location: Location) -> SourceError:
     """Return what went wrong; for a remote repository without the exception's text, which may quote a key."""
     if "region must be set" in str(error):
-        what = "Icechunk needs the region of the bucket, such as region=us-east-1 in the options, or AWS_REGION"
-        return SourceError(f"{location}: {what}", remedy="Give a region. A server other than Amazon's accepts any.")
+        return WrongSource(f"{location}: {_NO_REGION}", remedy=_GIVE_REGION.format("storage_options="))
     is_local = location.text.lower().startswith(("icechunk+file", "icechunk+local"))
     lines = [line.strip(" x|`->") for line in str(error).splitlines()] if is_local else []
     reason = next((line for line in lines if line), type(error).__name__)

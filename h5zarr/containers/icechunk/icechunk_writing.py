@@ -18,17 +18,27 @@ from h5zarr.containers.container import Commit, Fitted, Output, State
 from h5zarr.containers.icechunk.extras import encode_extras, find_odd, sources_of, spell_out
 from h5zarr.containers.icechunk.icechunk_reading import state_of
 from h5zarr.containers.icechunk.locations import Located, locate_sources, prefixes_of
-from h5zarr.containers.icechunk.storage import Place, container_store, find_place, load_icechunk, open_storage, quiet
+from h5zarr.containers.icechunk.storage import (
+    Place,
+    ask,
+    container_store,
+    find_place,
+    load_icechunk,
+    open_storage,
+    quiet,
+)
 from h5zarr.containers.icechunk.virtual_refs import lay_out, set_references
-from h5zarr.containers.output import dump
+from h5zarr.containers.output import dump, output_timeout
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.target import check_target
-from h5zarr.errors import H5ZarrError, OutputError
+from h5zarr.errors import H5ZarrError, OutputError, SourceTimeout
 from h5zarr.io.location import Location
+from h5zarr.io.patience import patience
 from h5zarr.zarr_model.chunk_keys import KeyLayout
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json
 
 MAIN = "main"
+_CHUNK_NBYTES = 100  # more than a reference takes in a manifest
 
 
 def write_icechunk(fitted: Fitted, provenance: Provenance, output: Output) -> str:
@@ -46,9 +56,9 @@ def write_icechunk(fitted: Fitted, provenance: Provenance, output: Output) -> st
     own_metadata = {**provenance.to_json(), **encode_extras(fitted.hierarchy.nodes, words)}
     if not provenance.sources:
         own_metadata["urls"] = list(sources)
-    writer = _Writer(fitted, words, own_metadata, place, located, output.source_options or {})
+    writer = _Writer(fitted, words, own_metadata, place, located, output)
     check = partial(check_target, output, sources=sources, is_all=True)
-    with quiet(place), _opened(place, output.storage_options or {}) as repository:
+    with quiet(place), _opened(place, output) as repository:
         return writer.write(repository, commit.branch, commit.message or _message(provenance), check)
 
 
@@ -69,7 +79,7 @@ class _Writer:
         own_metadata: Json,
         place: Place,
         located: Mapping[int, Located],
-        source_options: Mapping[str, Any],
+        output: Output,
     ) -> None:
         self._hierarchy = fitted.hierarchy
         self._nodes = fitted.nodes
@@ -77,7 +87,9 @@ class _Writer:
         self._own_metadata = own_metadata
         self._place = place
         self._located = located
-        self._source_options = source_options
+        self._source_options = output.source_options or {}
+        counts = [node.manifest.count for node in fitted.nodes.values() if node.manifest is not None]
+        self._commit_seconds = patience(output.network.timeout_seconds, sum(counts) * _CHUNK_NBYTES)
 
     def write(self, repository: Any, branch: str, message: str, check: Callable[[State], None]) -> str:
         """Commit one snapshot to a branch. Return its id. `check` raises an OutputError if the branch must stay.
@@ -95,7 +107,10 @@ class _Writer:
                 # Before the commit: without its containers, a snapshot cannot be read.
                 if is_changed:
                     repository.save_config()
-                snapshot: str = session.commit(message, metadata={"h5zarr": self._own_metadata})
+                metadata = {"h5zarr": self._own_metadata}
+                snapshot: str = ask(
+                    self._place, self._commit_seconds, lambda: session.commit(message, metadata=metadata)
+                )
         return snapshot
 
     def _with_containers(self, repository: Any) -> tuple[Any, bool]:
@@ -149,9 +164,9 @@ async def _set_all(store: Any, entries: Iterator[tuple[str, bytes]]) -> None:
 
 
 @contextmanager
-def _opened(place: Place, storage_options: Mapping[str, Any]) -> Iterator[Any]:
+def _opened(place: Place, output: Output) -> Iterator[Any]:
     """Yield the repository at a location. A new local one appears when the context ends without an exception."""
-    icechunk = load_icechunk(place.shown)
+    icechunk, storage_options = load_icechunk(place.shown), output.storage_options or {}
     if place.directory is not None and not _is_taken(place.directory, place.shown):
         with _made_beside(place.directory, place.shown) as beside:
             with _icechunk_errors(place):
@@ -161,7 +176,8 @@ def _opened(place: Place, storage_options: Mapping[str, Any]) -> Iterator[Any]:
     with _icechunk_errors(place):
         storage = open_storage(place, storage_options)
         is_local = place.directory is not None
-        repository = (icechunk.Repository.open if is_local else icechunk.Repository.open_or_create)(storage)
+        opener = icechunk.Repository.open if is_local else icechunk.Repository.open_or_create
+        repository = ask(place, output.network.timeout_seconds, lambda: opener(storage))
     yield repository
 
 
@@ -222,6 +238,8 @@ def _icechunk_errors(place: Place) -> Iterator[None]:
     failure: OutputError | None = None
     try:
         yield
+    except SourceTimeout as error:
+        failure = output_timeout(error, place.shown)
     except H5ZarrError:
         raise
     except Exception as error:

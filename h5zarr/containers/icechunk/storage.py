@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from h5zarr.errors import OutputError
+from h5zarr.io.failure import describe_failure, source_error
 from h5zarr.io.location import Location
+from h5zarr.io.patience import finish_within
 from h5zarr.io.protocols import protocol_of
 from h5zarr.packages import missing
+
+T = TypeVar("T")
 
 _MARK = "icechunk+"
 _FORMS = "Give icechunk+file:///directory or icechunk+s3://bucket/prefix."
@@ -74,7 +78,7 @@ def load_icechunk(shown: str) -> Any:
     try:
         import icechunk
     except ImportError:
-        raise missing("icechunk", f"{shown}: Icechunk") from None
+        raise missing("icechunk", "an Icechunk repository", place=shown) from None
     finally:
         if is_first:
             del os.environ[_NO_LOGS]
@@ -109,6 +113,20 @@ def open_to_read(place: Place, storage_options: Mapping[str, Any]) -> Any:
     """Return Icechunk's storage at a location, without the options that are only for referenced files."""
     known = {name: value for name, value in _options_of(storage_options).items() if name in _OPTIONS}
     return open_storage(place, {} if place.directory is not None else known)
+
+
+def ask(place: Place, timeout_seconds: float, act: Callable[[], T]) -> T:
+    """Return the result of `act`, a call of Icechunk. Raises SourceTimeout if the server of the place does not answer.
+
+    Icechunk 1 waits without a limit.
+    """
+    if place.directory is not None:
+        return act()
+    try:
+        return finish_within(act, timeout_seconds)
+    except TimeoutError as error:
+        late = describe_failure(error, timeout_seconds)
+    raise source_error(place.shown, late)
 
 
 @contextmanager

@@ -57,7 +57,7 @@ class JsonContainer:
         def confirm() -> None:
             check_target(output, self.state(output))
 
-        with open_output(output.location, output.storage_options, confirm) as sink:
+        with open_output(output.location, output.storage_options, confirm, output.network) as sink:
             write_json(fitted, provenance, sink)
 
     def read(self, location: Location, sources: Sources, at: str | None) -> tuple[References, Sources]:
@@ -81,4 +81,4 @@ class JsonContainer:
             is_ours = not briefly and is_references(head) and holds_references(read_all())
             return Content.REFERENCES if is_ours else Content.OTHER
 
-        return file_state(output.location, output.storage_options, recognise)
+        return file_state(output.location, output.storage_options, recognise, output.network)

@@ -11,9 +11,10 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from h5zarr.containers.container import ABSENT, Content, Output, State
@@ -23,6 +24,7 @@ from h5zarr.containers.target import check_target, file_state
 from h5zarr.errors import OutputError
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
+from h5zarr.io.patience import call_patiently, patience
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
 
@@ -114,15 +116,16 @@ def _local_state(path: str) -> State:
 def _remote_state(filesystem: Any, path: str, output: Output) -> tuple[State, list[str]]:
     """Return what is at a remote path, and the names of all files there."""
     location = output.location.without_slash()
-    names = or_output_error(lambda: _find_files(filesystem, path), output.shown)
+    seconds = output.network.timeout_seconds
+    names = or_output_error(lambda: _find_files(filesystem, path, seconds), output.shown, seconds)
     if path in names:
-        state = file_state(location, output.storage_options, lambda head, read_all: Content.OTHER)
+        state = file_state(location, output.storage_options, lambda head, read_all: Content.OTHER, output.network)
         return replace(state, content=Content.OTHER, what=state.what or _FILE), names
     metadata = f"{path}/{METADATA}"
     if metadata not in names:
         return _state_of(names, None), names
     place = f"{location.text}/{METADATA}"
-    with open_source(place, Access(storage_options=output.storage_options or {})) as source:
+    with open_source(place, Access(storage_options=output.storage_options or {}, network=output.network)) as source:
         (content,) = source.read_many([Span(0, source.nbytes)])
         return _state_of(names, bytes(content), source.identity), names
 
@@ -197,13 +200,14 @@ def _exchange(one: str, other: str) -> bool:
 class _RemoteDirectory:
     """A sink over a directory of an fsspec file system, which uploads many files concurrently."""
 
-    def __init__(self, filesystem: Any, root: str, replaced: list[str], shown: str) -> None:
+    def __init__(self, filesystem: Any, root: str, replaced: list[str], output: Output) -> None:
         self._filesystem = filesystem
+        self._timeout_seconds = output.network.timeout_seconds
         self._root = root
         self._replaced = replaced
         self._waiting: dict[str, bytes] = {}
         self._nbytes = 0
-        self.shown = shown
+        self.shown = output.shown
 
     def write_file(self, name: str, content: bytes | memoryview, /) -> None:
         if name == METADATA:
@@ -216,28 +220,30 @@ class _RemoteDirectory:
     def flush(self) -> None:
         """Upload all pending files."""
         if self._waiting:
-            or_output_error(self._send, self.shown)
+            seconds = patience(self._timeout_seconds, self._nbytes)
+            act = partial(call_patiently, self._filesystem, seconds=seconds)
+            or_output_error(lambda: self._send(act), self.shown, seconds)
         self._waiting = {}
         self._nbytes = 0
 
-    def _send(self) -> None:
-        self._remove_old()
+    def _send(self, act: Callable[..., Any]) -> None:
+        self._remove_old(act)
         for above in dict.fromkeys(path.rpartition("/")[0] for path in self._waiting):
-            self._filesystem.makedirs(above, exist_ok=True)
-        self._filesystem.pipe(self._waiting)
+            act("makedirs", above, exist_ok=True)
+        act("pipe", self._waiting)
 
-    def _remove_old(self) -> None:
+    def _remove_old(self, act: Callable[..., Any]) -> None:
         """Remove the replaced references, once the first new files are ready to upload."""
         replaced, self._replaced = self._replaced, []
         if (metadata := f"{self._root}/{METADATA}") in replaced:
-            self._filesystem.rm_file(metadata)
+            act("rm_file", metadata)
             replaced.remove(metadata)
         if replaced and set("*?[") & set(self._root):
             # Not with `rm`, which would treat the name as a pattern and remove every match.
             for name in replaced:
-                self._filesystem.rm_file(name)
+                act("rm_file", name)
         elif replaced:
-            self._filesystem.rm(self._root, recursive=True)
+            act("rm", self._root, recursive=True)
 
 
 @contextmanager
@@ -246,15 +252,15 @@ def _remote(location: Location, output: Output) -> Iterator[FileSink]:
     path = path.rstrip("/")
     state, names = _remote_state(filesystem, path, output)
     check_target(output, state)
-    sink = _RemoteDirectory(filesystem, path, names, output.shown)
+    sink = _RemoteDirectory(filesystem, path, names, output)
     yield sink
     sink.flush()
 
 
-def _find_files(filesystem: Any, path: str) -> list[str]:
+def _find_files(filesystem: Any, path: str, timeout_seconds: float) -> list[str]:
     filesystem.invalidate_cache()
     try:
-        found: list[str] = filesystem.find(path)
+        found: list[str] = call_patiently(filesystem, "find", path, seconds=timeout_seconds)
     except FileNotFoundError:
         return []
     return found

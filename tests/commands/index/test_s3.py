@@ -349,3 +349,28 @@ def test_the_status_of_an_index_that_cannot_be_listed_names_the_index(bucket: Bu
     wrong = {**bucket.options, "endpoint_url": "nonsense"}
     with pytest.raises(SourceError, match=f"^{bucket.out}: endpoint_url is not the URL of a server"):
         h5zarr.status(bucket.out, storage_options=wrong)
+
+
+def test_repositories_without_a_region_fail_before_the_first_file_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("icechunk")
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    keys = ["--output-options", "key=test", "--output-options", "secret=test"]
+    assert main(["index", str(tmp_path / "missing"), "s3://bucket/refs", "--format", "icechunk", *keys]) == 2
+    assert capsys.readouterr().err == (
+        "h5zarr: icechunk+s3://bucket/refs: Icechunk needs the region of the bucket\n"
+        "  Give region=us-east-1, or whichever it is, in --output-options, or set AWS_REGION.\n"
+    )
+
+
+def test_repositories_with_an_unknown_option_fail_before_the_first_file_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("icechunk")
+    words = ["index", str(tmp_path / "missing"), "s3://bucket/refs", "--format", "icechunk"]
+    assert main([*words, "--output-options", "regoin=x"]) == 2
+    assert "icechunk+s3://bucket/refs: Icechunk has no option regoin here\n" in capsys.readouterr().err

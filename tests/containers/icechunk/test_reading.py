@@ -232,7 +232,6 @@ def test_a_missing_region_is_named_as_the_reason() -> None:
         RuntimeError("dispatch failure\n `-> A region must be set when sending requests to S3. key=hunter2"),
         Location.parse("icechunk+s3://bucket/repository"),
     )
-    assert str(error) == (
-        "icechunk+s3://bucket/repository: Icechunk needs the region of the bucket, such as region=us-east-1 in the "
-        "options, or AWS_REGION"
-    )
+    assert str(error) == "icechunk+s3://bucket/repository: Icechunk needs the region of the bucket"
+    assert error.remedy == "Give region=us-east-1, or whichever it is, in storage_options=, or set AWS_REGION."
+    assert isinstance(error, ValueError)
