@@ -18,6 +18,7 @@ Make references
     translate_many  translate many files concurrently
     index           write references and a catalog for a whole archive; later runs read only what has changed
     status          summarise the catalog of an index
+    combine         write references for one dataset that consists of many files
     convert         write references from one container into another: JSON, Parquet or Icechunk
 
 Check references
@@ -43,6 +44,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from h5zarr.commands.check.check import CheckReport as CheckReport
     from h5zarr.commands.check.check import check as check
+    from h5zarr.commands.combine.combine import combine as combine
+    from h5zarr.commands.combine.cube import Cube as Cube
     from h5zarr.commands.convert.convert import Conversion as Conversion
     from h5zarr.commands.convert.convert import convert as convert
     from h5zarr.commands.index.index import index as index
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from h5zarr.commands.verify.verify import Verification as Verification
     from h5zarr.commands.verify.verify import verify as verify
     from h5zarr.errors import H5ZarrError as H5ZarrError
+    from h5zarr.errors import NotJoinable as NotJoinable
     from h5zarr.errors import ProblemWarning as ProblemWarning
     from h5zarr.errors import SourceChanged as SourceChanged
     from h5zarr.formats import scan as scan
@@ -71,9 +75,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "CheckReport": "h5zarr.commands.check.check",
     "Conversion": "h5zarr.commands.convert.convert",
+    "Cube": "h5zarr.commands.combine.cube",
     "H5ZarrError": "h5zarr.errors",
     "IndexReport": "h5zarr.commands.index.index_report",
     "Inspection": "h5zarr.commands.inspect.inspect",
+    "NotJoinable": "h5zarr.errors",
     "Outcome": "h5zarr.commands.translate.many",
     "ProblemWarning": "h5zarr.errors",
     "SourceChanged": "h5zarr.errors",
@@ -82,6 +88,7 @@ _HOMES = {
     "Validation": "h5zarr.commands.validate.validate",
     "Verification": "h5zarr.commands.verify.verify",
     "check": "h5zarr.commands.check.check",
+    "combine": "h5zarr.commands.combine.combine",
     "convert": "h5zarr.commands.convert.convert",
     "index": "h5zarr.commands.index.index",
     "inspect": "h5zarr.commands.inspect.inspect",

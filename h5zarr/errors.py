@@ -80,9 +80,13 @@ class ArgumentError(H5ZarrError, ValueError):
 
 
 class PackageMissing(H5ZarrError, ImportError):
-    """A package is needed for this, and is not installed. `name` is the module that could not be imported."""
+    """A package is needed for this, and is not installed. `name` is the module that could not be imported.
+
+    `place` is the path or URL that needs it, with which the message then begins.
+    """
 
     kind = "package"
+    place = ""
 
 
 class SourceError(H5ZarrError, OSError):
@@ -171,6 +175,12 @@ class OutputRefused(OutputError, PermissionError):
     errno = errno.EACCES
 
 
+class OutputTimeout(OutputError, TimeoutError):
+    """The server that holds the output did not answer in time."""
+
+    errno = errno.ETIMEDOUT
+
+
 class OutputExists(OutputError, FileExistsError):
     """There is something else in the place of the output, which is not replaced."""
 
@@ -219,6 +229,24 @@ class Unrepresentable(H5ZarrError):
 
     kind = "unrepresentable"
     remedy = "Read it from the file itself, for example with h5py."
+
+
+class NotJoinable(H5ZarrError, ValueError):
+    """Joining the files would give wrong values. The message names the files and the reason.
+
+    Examples
+    --------
+    >>> import shutil, h5zarr
+    >>> _ = shutil.copy("ocean.nc", "copy.nc")
+    >>> try:
+    ...     h5zarr.combine(["ocean.nc", "copy.nc"], along="time")
+    ... except h5zarr.NotJoinable as error:
+    ...     print("both files have the same days")
+    both files have the same days
+    """
+
+    kind = "not joinable"
+    remedy = "Leave out the files or variables that differ, or name another axis with along=[NAME]."
 
 
 class ProblemWarning(UserWarning):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from warnings import warn
 
+from h5zarr.containers.cube_layout import CubeLayout
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import References
 from h5zarr.containers.registry import decode_source, plain_location, read_references
@@ -30,13 +31,15 @@ _OF_REFERENCES = ("secret", URL_KIND, NAME_KIND)
 class Opened:
     """A hierarchy and the files that contain its chunks.
 
-    `url` is what was opened, safe to show. `source` is the file that it is a view of.
+    `url` is what was opened, safe to show. `source` is the file that it is a view of. `cube` says which files are where
+    in references that join several.
     """
 
     url: str
     source: str
     hierarchy: Hierarchy
     sources: Sources
+    cube: CubeLayout | None = None
 
     def warn(self, stacklevel: int = 2, *, but: Collection[str] = ()) -> None:
         """Issue a Python warning for everything that is left out or incomplete, `but` for some kinds."""
@@ -85,6 +88,7 @@ def _open_references(location: Location, references: References, sources: Source
         source=Location.parse(source).for_references()[0],
         hierarchy=references.hierarchy,
         sources=replace(sources, urls=urls, expected=expected, references=where),
+        cube=None if references.provenance is None else references.provenance.cube,
     )
 
 

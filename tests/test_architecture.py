@@ -48,15 +48,16 @@ commands/index: display errors logs packages processes io zarr_model formats rea
 kerchunk: io zarr_model encode containers commands/translate
 opening: errors io zarr_model read containers commands/translate
 virtualizarr: errors io zarr_model encode commands/translate
-commands/combine: display errors io tree read zarr_model encode filters containers opening commands/translate
-    commands/check
+commands/combine: display errors io tree read zarr_model encode filters containers opening
+    commands/translate commands/index commands/check
 commands/check: display errors logs io hdf5 netcdf3 zarr_model encode formats commands/translate commands/index
 commands/status: display errors io commands/index
 store: display io zarr_model read opening
-commands/verify: display errors logs packages netcdf_names processes io zarr_model read opening store
+commands/verify: display errors logs packages netcdf_names processes io zarr_model read containers opening store
 engine: errors netcdf_names filters io tree zarr_model encode read containers opening store
 cli: display errors limits packages signatures io zarr_model commands/inspect containers commands/translate
-    commands/validate commands/convert commands/index commands/check commands/status commands/verify
+    commands/validate commands/convert commands/index commands/check commands/combine commands/status
+    commands/verify
 __main__: cli
 """
 MAY_IMPORT = {
@@ -65,6 +66,7 @@ MAY_IMPORT = {
 OUTSIDE_NUMPY = {
     "fsspec": {
         *("io/remote.py", "io/remote_ranges.py", "io/fetch.py", "io/failure.py", "io/filesystems.py"),
+        "io/patience.py",
         *("io/access.py", "containers/output.py"),
     },
     "numcodecs": {"hdf5/checksum.py", "filters/*", "codecs/*"},

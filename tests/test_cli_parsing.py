@@ -23,6 +23,7 @@ def test_translate_with_many_files_names_the_command_that_is_meant(tmp_path: Pat
     said = capsys.readouterr().err
     assert "translate takes one SOURCE and one OUT, but 1 more was given" in said
     assert "For several files: h5zarr index SOURCE [SOURCE ...] OUT" in said
+    assert "For one dataset of several files: h5zarr combine SOURCE [SOURCE ...] OUT" in said
     assert not list(tmp_path.iterdir())
 
 
@@ -131,7 +132,7 @@ def test_options_for_reading_and_for_writing_have_the_same_names_in_every_comman
         flags = {flag for action in parser._actions for flag in action.option_strings}
         needed = READING if name != "status" else {"--storage-options", "--anon", "--network"}
         assert needed <= flags, name
-        assert (flags >= WRITING) == (name in ("translate", "convert", "index")), name
+        assert (flags >= WRITING) == (name in ("translate", "convert", "combine", "index")), name
 
 
 def test_the_summary_of_a_local_file_does_not_count_requests(tmp_path: Path, capsys: Captured) -> None:

@@ -110,7 +110,7 @@ def test_the_storage_options_for_parquet_are_those_that_work(beside_samples: Pat
 # --- commands
 
 
-COMMANDS = {"translate", "inspect", "convert", "index", "status", "verify", "validate", "check"}
+COMMANDS = {"translate", "inspect", "convert", "index", "status", "verify", "validate", "check", "combine"}
 
 
 def commands(page: Path) -> Iterator[list[str]]:
@@ -154,6 +154,11 @@ def test_every_option_of_translate_is_in_getting_started(option: str) -> None:
 @pytest.mark.parametrize("option", sorted(options_of("index") | options_of("status")))
 def test_every_option_of_index_and_status_is_in_indexing(option: str) -> None:
     assert re.search(rf"`[^`]*{option}\b", (DOCS / "indexing.md").read_text())
+
+
+@pytest.mark.parametrize("option", sorted(options_of("combine") - options_of("translate")))
+def test_every_option_that_only_combine_has_is_on_its_page(option: str) -> None:
+    assert re.search(rf"`[^`]*{option}\b", (DOCS / "combine.md").read_text())
 
 
 def test_the_first_commands_of_indexing_do_what_is_said_of_them(

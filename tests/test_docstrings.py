@@ -17,7 +17,7 @@ import h5zarr
 from tests.collections_of_files import SAMPLES
 
 FUNCTIONS = [name for name in h5zarr.__all__ if name[0].islower()]
-ERRORS = ["H5ZarrError", "ProblemWarning", "SourceChanged"]
+ERRORS = ["H5ZarrError", "NotJoinable", "ProblemWarning", "SourceChanged"]
 RESULTS = [name for name in h5zarr.__all__ if name[0].isupper() and name not in ERRORS]
 SCANNED = [("h5zarr.hdf5.model", "H5File"), ("h5zarr.netcdf3.classic_file", "ClassicFile")]
 ADAPTERS = [

@@ -22,7 +22,8 @@ COMMANDS = re.findall(r"```sh\n(.*?)\n```", README, re.DOTALL)
 def beside_the_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in a directory that has what the README's commands need, and where they may write."""
     (tmp_path / "sample_data").mkdir()
-    shutil.copy(SAMPLES / "ocean.nc", tmp_path / "sample_data")
+    for sample in (SAMPLES / "ocean.nc", *SAMPLES.glob("sst_*.nc")):
+        shutil.copy(sample, tmp_path / "sample_data")
     monkeypatch.chdir(tmp_path)
 
 
@@ -48,7 +49,7 @@ def test_the_first_command_translates_a_sample() -> None:
     assert Path(arguments[-1]).stat().st_size
 
 
-def test_the_last_command_indexes_the_samples() -> None:
+def test_the_third_command_indexes_the_samples() -> None:
     pytest.importorskip("pyarrow")
     for command in COMMANDS[2].split(" && "):
         program, *arguments = shlex.split(command)
@@ -56,6 +57,16 @@ def test_the_last_command_indexes_the_samples() -> None:
         assert main(arguments) == 0
     assert Path("refs/ocean.nc.json").stat().st_size
     assert Path("refs/_h5zarr/catalog.parquet").stat().st_size
+
+
+def test_the_last_command_combines_a_series(capsys: pytest.CaptureFixture[str]) -> None:
+    program, *arguments = shlex.split(COMMANDS[3])
+    assert program == "h5zarr"
+    assert main(arguments) == 0
+    lines = capsys.readouterr().err.splitlines()
+    said = README.partition(COMMANDS[3])[2].partition("```text\n")[2].partition("```")[0].splitlines()
+    assert lines[:-1] == said[:-1]
+    assert lines[-1].rpartition(" · ")[0] == said[-1].rpartition(" · ")[0]  # the last part says how long it took
 
 
 def test_the_second_command_is_what_is_run_before_a_change_lands() -> None:

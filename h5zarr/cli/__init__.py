@@ -12,6 +12,7 @@ from typing import NoReturn, cast
 
 from h5zarr import __version__
 from h5zarr.cli.check import add_check
+from h5zarr.cli.combine import add_combine
 from h5zarr.cli.common import DONE, EXIT_CODES, NOTHING, discard
 from h5zarr.cli.convert import add_convert
 from h5zarr.cli.index import add_index
@@ -23,7 +24,8 @@ from h5zarr.cli.validate import add_validate
 from h5zarr.cli.verify import add_verify
 
 _INSTEAD = {
-    "translate": "\nFor several files: h5zarr index SOURCE [SOURCE ...] OUT",
+    "translate": "\nFor several files: h5zarr index SOURCE [SOURCE ...] OUT"
+    "\nFor one dataset of several files: h5zarr combine SOURCE [SOURCE ...] OUT",
     "inspect": "\nFor one variable: h5zarr inspect SOURCE --path NAME",
 }
 DESCRIPTION = "Read local and remote HDF5 and netCDF files as Zarr, without copying a byte."
@@ -87,6 +89,7 @@ def build_parser() -> Parser:
     )
     add_translate(commands)
     add_convert(commands)
+    add_combine(commands)
     add_inspect(commands)
     add_index(commands)
     add_status(commands)

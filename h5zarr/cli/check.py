@@ -6,7 +6,17 @@ import argparse
 import json
 import sys
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, phrase, tell, write_lines
+from h5zarr.cli.common import (
+    DONE,
+    DONE_WITH_PROBLEMS,
+    NOTHING,
+    complain,
+    complain_of,
+    phrase,
+    read_list,
+    tell,
+    write_lines,
+)
 from h5zarr.cli.options import OPENING, SELECTION, add_allow, add_opening, add_selection, keywords, positive
 
 HELP = """\
@@ -82,9 +92,9 @@ def check(arguments: argparse.Namespace) -> int:
 
     sources = list(arguments.places)
     try:
-        sources += _read_list(arguments.files_from) if arguments.files_from else []
-    except OSError as error:
-        return complain(arguments.files_from, f"cannot be read: {error.strerror or type(error).__name__}")
+        sources += read_list(arguments.files_from) if arguments.files_from else []
+    except H5ZarrError as error:
+        return complain(arguments.files_from, str(error), error.remedy)
     if not sources:
         tell(["h5zarr: give a SOURCE, or --files-from FILE", "  h5zarr check --help shows examples."])
         return NOTHING
@@ -93,7 +103,7 @@ def check(arguments: argparse.Namespace) -> int:
         chosen = keywords(arguments, *SELECTION, *OPENING, "allow", "along", "each", "at_once")
         report = run(sources, on_file=progress.show, **chosen)
     except H5ZarrError as error:
-        return complain(sources[0], str(error), error.remedy)
+        return complain_of(sources[0], error)
     finally:
         progress.wipe()
     if arguments.json:
@@ -103,12 +113,3 @@ def check(arguments: argparse.Namespace) -> int:
     if report.unreadable:
         return NOTHING
     return DONE if report.is_virtualisable else DONE_WITH_PROBLEMS
-
-
-def _read_list(place: str) -> list[str]:
-    from h5zarr.commands.index.listing import read_names
-
-    if place == "-":
-        return read_names(sys.stdin)
-    with open(place, encoding="utf-8") as lines:
-        return read_names(lines)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, TextIO
 
 from h5zarr.cli.terms import in_cli_terms
-from h5zarr.errors import H5ZarrError, OutputError
+from h5zarr.errors import H5ZarrError, OutputError, PackageMissing
 
 if TYPE_CHECKING:
     from h5zarr.io.location import Location
@@ -77,7 +77,14 @@ def complain_of_source(source: str, error: H5ZarrError) -> int:
     if not is_other and container_of(Location.parse(source)) is not None:
         remedy = 'Open them with xarray and engine="h5zarr", or write another container with h5zarr convert.'
         return complain(source, "these are references, not the file that they refer to", remedy)
-    return complain(source, str(error), error.remedy)
+    return complain_of(source, error)
+
+
+def complain_of(place: str | Location, error: H5ZarrError) -> int:
+    """Write what is wrong with a place, and return the exit code. A missing package may concern another place."""
+    if isinstance(error, PackageMissing):
+        place = error.place or place
+    return complain(place, str(error), error.remedy)
 
 
 def complain_of_output(error: OutputError) -> int:
@@ -116,6 +123,22 @@ def write_lines(lines: Iterable[str]) -> None:
 def _encodable(lines: Iterable[str], encoding: str) -> Iterator[str]:
     for line in lines:
         yield line.encode(encoding, "replace").decode(encoding) + "\n"
+
+
+def read_list(place: str) -> list[str]:
+    """Return the names in a list of files; `-` is standard input. Raises SourceError if it cannot be read."""
+    from h5zarr.commands.index.listing import read_names
+    from h5zarr.errors import SourceGone
+    from h5zarr.io.location import Location
+
+    if place == "-":
+        return read_names(sys.stdin)
+    try:
+        with open(place, encoding="utf-8", errors="surrogateescape") as lines:
+            return read_names(lines)
+    except OSError as error:
+        what = f"{Location.parse(place)}: {error.strerror or type(error).__name__}"
+        raise SourceGone(what, remedy="Check files_from=.") from None
 
 
 def require_index(sources: Iterable[str], out: str, shown: str, *, is_dask: bool) -> None:

@@ -12,7 +12,7 @@ from h5zarr.cli.common import (
     DONE_WITH_PROBLEMS,
     EXIT_CODES,
     PATTERNS,
-    complain,
+    complain_of,
     complain_of_output,
     phrase,
     tell,
@@ -118,7 +118,7 @@ def convert(arguments: argparse.Namespace) -> int:
         write_report(arguments, describe_failure(source, error))
         if isinstance(error, OutputError):
             return complain_of_output(error)
-        return complain(source, str(error), error.remedy)
+        return complain_of(source, error)
     write_report(arguments, done.to_json())
     tell(conversion_lines(done, quiet=arguments.quiet, phrase=phrase))
     return DONE_WITH_PROBLEMS if done.problems else DONE

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, phrase, require_index, tell
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, phrase, read_list, require_index, tell
 from h5zarr.cli.options import (
     FORM,
     OPENING,
@@ -287,20 +286,9 @@ def _run(arguments: argparse.Namespace, stop: _Stop) -> IndexReport:
 
 def _sources(arguments: argparse.Namespace) -> tuple[str | list[str], str]:
     """Return what to index, and a name for it if it is a list."""
-    from h5zarr.commands.index.listing import read_names
-    from h5zarr.errors import SourceGone
-    from h5zarr.io.location import Location
-
     if arguments.files_from is None:
         return arguments.sources[0] if len(arguments.sources) == 1 else arguments.sources, ""
-    name = arguments.files_from
-    try:
-        if name == "-":
-            return read_names(sys.stdin), "--files-from -"
-        with open(name, encoding="utf-8", errors="surrogateescape") as file:
-            return read_names(file), f"--files-from {name}"
-    except OSError as error:
-        raise SourceGone(f"{Location.parse(name)}: {error.strerror}", remedy="Check files_from=.") from None
+    return read_list(arguments.files_from), f"--files-from {arguments.files_from}"
 
 
 class _Stop:

@@ -107,6 +107,16 @@ def add_zarr_format(parser: Parser) -> None:
     )
 
 
+def add_max_inline(parser: Parser) -> None:
+    """Add the limit for inlined data."""
+    parser.add_argument(
+        "--max-inline-bytes",
+        type=_at_least(0),
+        metavar="SIZE",
+        help="limit for all inlined arrays together (default 64 MiB)",
+    )
+
+
 def add_form(parser: Parser) -> None:
     """Add the options that choose how arrays are represented: `FORM`."""
     add_zarr_format(parser)
@@ -124,12 +134,7 @@ def add_form(parser: Parser) -> None:
         help="store arrays of up to SIZE in the references themselves; 0 inlines only what cannot be referenced "
         "(default: 1 KiB, and 256 KiB for coordinates)",
     )
-    parser.add_argument(
-        "--max-inline-bytes",
-        type=_at_least(0),
-        metavar="SIZE",
-        help="limit for all inlined arrays together (default 64 MiB)",
-    )
+    add_max_inline(parser)
     parser.add_argument(
         "--joinable",
         action="store_true",

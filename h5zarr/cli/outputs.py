@@ -25,7 +25,7 @@ def check_report(arguments: argparse.Namespace, *places: str) -> None:
     given = {option: place for option in _RECOGNISE if (place := getattr(arguments, option, None))}
     for option in given:
         setattr(arguments, option, None)  # until all are known to be safe
-    others = [*places, *([arguments.out] if hasattr(arguments, "out") else ())]
+    others = [*places, *([arguments.out] if getattr(arguments, "out", None) else ())]
     for option, place in given.items():
         _check_text(option, place, others, overwrite=arguments.overwrite)
         others.append(place)

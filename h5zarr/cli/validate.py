@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, complain_of_output, phrase, tell, write_lines
+from h5zarr.cli.common import (
+    DONE,
+    DONE_WITH_PROBLEMS,
+    NOTHING,
+    complain_of,
+    complain_of_output,
+    phrase,
+    tell,
+    write_lines,
+)
 from h5zarr.cli.options import OPENING, add_opening, add_overwrite, add_reporting, keywords
 from h5zarr.cli.outputs import check_report, write_report
 
@@ -67,7 +76,7 @@ def validate(arguments: argparse.Namespace) -> int:
     except OutputError as error:
         return complain_of_output(error)
     except H5ZarrError as error:
-        return complain(references, str(error), error.remedy)
+        return complain_of(references, error)
     tell(finding_lines(found, quiet=arguments.quiet, phrase=phrase))
     if not arguments.quiet and arguments.report != "-":
         write_lines([validation_summary(found)])

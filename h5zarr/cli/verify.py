@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain, complain_of_output, tell, write_lines
+from h5zarr.cli.common import DONE, DONE_WITH_PROBLEMS, NOTHING, complain_of, complain_of_output, tell, write_lines
 from h5zarr.cli.options import OPENING, add_allow, add_opening, add_overwrite, add_reporting, keywords, positive
 from h5zarr.cli.outputs import check_report, write_report
 
@@ -93,7 +93,7 @@ def verify(arguments: argparse.Namespace) -> int:
     except OutputError as error:
         return complain_of_output(error)
     except H5ZarrError as error:
-        return complain(references, str(error), error.remedy)
+        return complain_of(references, error)
     except _Terminated:
         return 128 + signal.SIGTERM
     finally:

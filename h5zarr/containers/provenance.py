@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from h5zarr.containers.cube_layout import CubeLayout
 from h5zarr.errors import MalformedFile, Problem
 from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
@@ -22,26 +23,35 @@ class SourceState:
 class Provenance:
     """The version of h5zarr, the files it read, in the order of the hierarchy's URLs, and what it left out.
 
-    There is no time of writing: the same input gives the same output, byte for byte.
+    There is no time of writing: the same input gives the same output, byte for byte. `cube` is the layout of
+    references that join several files.
     """
 
     version: str
     sources: tuple[SourceState, ...] = ()
     problems: tuple[Problem, ...] = ()
+    cube: CubeLayout | None = None
 
     def to_json(self) -> Json:
-        """Return the version, the identifying state of each source, and problems, if any."""
+        """Return the version, the identifying state of each source, and problems and the layout of a cube, if any."""
         document = {"version": self.version, "sources": [_encode_source(source) for source in self.sources]}
-        return {**document, "problems": [asdict(problem) for problem in self.problems]} if self.problems else document
+        if self.problems:
+            document["problems"] = [asdict(problem) for problem in self.problems]
+        return document if self.cube is None else {**document, "cube": self.cube.to_json()}
 
     @classmethod
     def from_json(cls, value: Json) -> Provenance:
         """Return the provenance that `to_json` encoded, except for secrets. Raises MalformedFile for anything else."""
         match value:
             case {"version": str(version), "sources": list(sources)}:
-                problems = value.get("problems", [])
+                problems, cube = value.get("problems", []), value.get("cube")
                 if isinstance(problems, list):
-                    return cls(version, tuple(map(_decode_source, sources)), tuple(map(_decode_problem, problems)))
+                    return cls(
+                        version,
+                        tuple(map(_decode_source, sources)),
+                        tuple(map(_decode_problem, problems)),
+                        None if cube is None else CubeLayout.from_json(cube),
+                    )
         raise MalformedFile("the provenance of the references does not have h5zarr's form")
 
 

@@ -16,10 +16,12 @@ from xarray.core.variable import Variable
 
 from h5zarr.engine.elements import Presentation, choose_presentation, present
 from h5zarr.engine.encoding import netcdf_encoding
+from h5zarr.engine.joined_arrays import Decode, DecodedPart, decode_with_parameters, join_parts
 from h5zarr.engine.netcdf_attributes import restore_attributes, restore_fill
 from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Problem, ProblemWarning, SourceError, surprised
 from h5zarr.netcdf_names import HIDDEN
 from h5zarr.zarr_model.hierarchy import USUAL_FORM, ArrayNode, GroupNode, GroupRecord, Hierarchy, VariableRecord
+from h5zarr.zarr_model.joined import JoinedVariable
 from h5zarr.zarr_model.missing import FILL_VALUE
 from h5zarr.zarr_model.record import RECORD_KIND
 
@@ -44,6 +46,8 @@ class ArrayValues(Protocol):
 _Record = TypeVar("_Record", GroupRecord, VariableRecord)
 _Made = TypeVar("_Made")
 Read: TypeAlias = Callable[[str], ArrayValues]
+FindDecode: TypeAlias = Callable[[str], Decode]
+"""Returns the function that decodes the parts of the variable with a name."""
 
 
 class HierarchyDataStore(AbstractDataStore):
@@ -79,20 +83,91 @@ class HierarchyDataStore(AbstractDataStore):
         variables: dict[str, Variable] = {}
         sizes: dict[str, int] = {}
         self.problems.clear()
+        hidden = self._parameter_names()
         for path, node in self._hierarchy.nodes.items():
-            if isinstance(node, ArrayNode) and path.startswith(prefix) and "/" not in (name := path[len(prefix) :]):
-                make = partial(self._open_variable, path, node)
-                try:
-                    variable = self._follow(path, make, self._hierarchy.record_of(path))
-                    _check_sizes(path, variable, sizes)
-                except SourceError:
-                    raise
-                except H5ZarrError as error:
-                    what = f"{str(error).removeprefix(f'{path}: ')}; the variable is left out"
-                    self.problems.append(Problem(path, error.kind, what, error.remedy))
-                else:
-                    variables[name] = variable
+            name = path[len(prefix) :]
+            if isinstance(node, ArrayNode) and path.startswith(prefix) and "/" not in name and name not in hidden:
+                self._add(variables, sizes, path, partial(self.open_stored, path, node))
         return variables
+
+    def _add(
+        self, variables: dict[str, Variable], sizes: dict[str, int], path: str, make: Callable[[], Variable]
+    ) -> None:
+        """Add the variable that `make` returns, or a problem if it raises an error."""
+        try:
+            variable = make()
+            _check_sizes(path, variable, sizes)
+        except SourceError:
+            raise
+        except H5ZarrError as error:
+            what = f"{str(error).removeprefix(f'{path}: ')}; the variable is left out"
+            self.problems.append(Problem(path, error.kind, what, error.remedy))
+        else:
+            variables[path.rpartition("/")[2]] = variable
+
+    def open_stored(self, path: str, node: ArrayNode) -> Variable:
+        """Return a variable as it is stored, with the attributes of the file."""
+        return self._follow(path, partial(self._open_variable, path, node), self._hierarchy.record_of(path))
+
+    def _parameter_names(self) -> set[str]:
+        """Return the variables that only have the parameters of others."""
+        record = self._node.record
+        return (
+            set() if record is None else {name for one in record.variables.values() for name in one.parameters.values()}
+        )
+
+    def add_joined(self, variables: dict[str, Variable], find_decode: FindDecode) -> None:
+        """Add the variables that need more than one array, in decoded form."""
+        record = self._node.record
+        if record is None:
+            return
+        sizes = {str(name): length for one in variables.values() for name, length in one.sizes.items()}
+        prefix = self._path.rstrip("/") + "/"
+        for name, variable in list(variables.items()):
+            if record.variable(name).parameters:
+                del variables[name]
+                make = partial(self._open_parameterised, prefix + name, variable, find_decode(name))
+                self._add(variables, sizes, prefix + name, make)
+        for name, joined in record.joined.items():
+            if name not in variables and name not in self._dropped:
+                make = partial(self._open_joined, prefix + name, joined, find_decode(name))
+                self._add(variables, sizes, prefix + name, make)
+
+    def _open_parameterised(self, path: str, stored: Variable, decode: Decode) -> Variable:
+        """Return a variable that is decoded with the parameters of each position."""
+        record, parent = self._hierarchy.record_of(path), path.rpartition("/")[0]
+        assert record is not None
+        with _naming_errors(path):
+            found = {}
+            axis = 0
+            for attribute, name in record.parameters.items():
+                node = self._hierarchy.nodes.get(f"{parent}/{name}")
+                if not isinstance(node, ArrayNode) or len(node.shape) != 1:
+                    raise MalformedFile(f"the values of {attribute}, which should be in {name}, are missing")
+                axis = stored.dims.index(node.dimension_names[0])
+                found[attribute] = np.asarray(self._read(f"{parent}/{name}")[(slice(None),)])
+            return decode_with_parameters(stored, axis, found, decode)
+
+    def _open_joined(self, path: str, joined: JoinedVariable, decode: Decode) -> Variable:
+        """Return a variable of several arrays."""
+        parent = path.rpartition("/")[0]
+        parts = []
+        with _naming_errors(path):
+            for part in joined.parts:
+                at = f"{parent}/{part.path}"
+                node = self._hierarchy.nodes.get(at)
+                if not isinstance(node, ArrayNode):
+                    raise MalformedFile(f"a part of it, {at}, is missing")
+                stored = self.open_stored(at, node)
+                record = self._hierarchy.record_of(at)
+                if record is not None and record.parameters:
+                    variable = self._open_parameterised(at, stored, decode)
+                else:
+                    variable = decode(stored)
+                parts.append(DecodedPart(variable, part.boxes))
+            if not parts:
+                raise MalformedFile("it has no parts")
+            return join_parts(joined.shape, joined.axes, parts)
 
     def get_attrs(self) -> dict[str, Any]:
         return self._follow(self._path, self._restore_group, self._node.record)
@@ -133,15 +208,21 @@ class HierarchyDataStore(AbstractDataStore):
 
     def _open_variable(self, path: str, array: ArrayNode, record: VariableRecord | None) -> Variable:
         form = record.form if record is not None else None
-        presentation = choose_presentation(array, form or USUAL_FORM, is_classic=self._is_classic)
+        is_classic = self._is_in_classic(path)
+        presentation = choose_presentation(array, form or USUAL_FORM, is_classic=is_classic)
         attributes = self._restore_variable(array, record or VariableRecord(), presentation)
-        encoding = netcdf_encoding(array, form, presentation, self._source, is_classic=self._is_classic)
+        encoding = netcdf_encoding(array, form, presentation, self._source, is_classic=is_classic)
         if _IN_ENCODING in attributes:
             encoding[_IN_ENCODING] = attributes.pop(_IN_ENCODING)
         shown = _ShownArray(array.shape, presentation, self._read(path))
         if array.dimension_names == (name := path.rpartition("/")[2],) and name not in self._dropped:
             shown.hold()
         return Variable(array.dimension_names, indexing.LazilyIndexedArray(shown), attributes, encoding)
+
+    def _is_in_classic(self, path: str) -> bool:
+        """Return whether a variable is in a file of a classic format. Parts of joined variables may be in others."""
+        group = self._hierarchy.nodes.get(path.rpartition("/")[0] or "/")
+        return isinstance(group, GroupNode) and group.record is not None and group.record.is_classic
 
     def _restore_variable(self, array: ArrayNode, record: VariableRecord, presentation: Presentation) -> dict[str, Any]:
         notes = record.form.notes

@@ -21,6 +21,7 @@ from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.opening import Opened, open_hierarchy
 from h5zarr.zarr_model.hierarchy import GroupNode
+from h5zarr.zarr_model.joined import is_part
 
 if TYPE_CHECKING:
     from xarray import Dataset, DataTree
@@ -151,7 +152,7 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         inside = top.rstrip("/") + "/"
         found: dict[str, Dataset] = {}
         for path, node in opened.hierarchy.nodes.items():
-            if isinstance(node, GroupNode) and (path == top or path.startswith(inside)):
+            if isinstance(node, GroupNode) and (path == top or path.startswith(inside)) and not is_part(path):
                 # Paths are relative to the requested group.
                 found["/" + path.removeprefix(top).strip("/")] = _open_group(opened, path, decoding)
         if not found:

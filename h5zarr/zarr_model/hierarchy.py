@@ -17,6 +17,7 @@ from h5zarr.display import counted
 from h5zarr.errors import Problem, Unrepresentable
 from h5zarr.tree import NO_NOTES, AttributeNotes, StoredForm
 from h5zarr.zarr_model.grid import ChunkGrid, RegularGrid
+from h5zarr.zarr_model.joined import JoinedVariable
 
 Json: TypeAlias = Any
 
@@ -121,13 +122,15 @@ class VariableRecord:
 
     `types` has the types of attributes whose JSON form does not show them. `fill_value` is a `_FillValue` that Zarr
     attributes cannot hold. `withheld` has other attributes that are not written to Zarr. `form` says how the file
-    stores the values.
+    stores the values. `parameters` names attributes that change along a dimension, each with the
+    one-dimensional variable that has its values.
     """
 
     types: Mapping[str, AttributeType] = field(default_factory=dict)
     fill_value: KeptValue | None = None
     withheld: Mapping[str, KeptValue] = field(default_factory=dict)
     form: StoredForm = USUAL_FORM
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 _USUAL_RECORD = VariableRecord()
@@ -139,7 +142,8 @@ class GroupRecord:
 
     `types` and `notes` are about the attributes of the group itself. `unlimited` names its own unlimited
     dimensions. `is_classic` means that the format has neither chunks nor filters. `variables` has no entry for a usual
-    variable, which is contiguous and has the type of its Zarr array.
+    variable, which is contiguous and has the type of its Zarr array. `joined` has the variables that consist of several
+    arrays.
     """
 
     types: Mapping[str, AttributeType] = field(default_factory=dict)
@@ -147,6 +151,7 @@ class GroupRecord:
     unlimited: tuple[str, ...] = ()
     is_classic: bool = False
     variables: Mapping[str, VariableRecord] = field(default_factory=dict)
+    joined: Mapping[str, JoinedVariable] = field(default_factory=dict)
 
     def variable(self, name: str) -> VariableRecord:
         """Return the record of a variable; the usual one if it has no entry."""

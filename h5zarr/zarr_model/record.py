@@ -41,6 +41,7 @@ from typing import Any, TypeVar
 from h5zarr.errors import Problem
 from h5zarr.tree import AttributeNotes, StoredEnumeration, StoredForm
 from h5zarr.zarr_model.hierarchy import AttributeType, GroupNode, GroupRecord, Json, KeptValue, VariableRecord
+from h5zarr.zarr_model.joined import decode_joined, encode_joined
 from h5zarr.zarr_model.nz.declaration import is_declared
 
 RECORD = "_nc_record"
@@ -100,6 +101,8 @@ def encode_record(record: GroupRecord) -> dict[str, Json]:
     document |= _encode_types(record.types) | _encode_notes(record.notes)
     if variables := {name: found for name, one in record.variables.items() if (found := _encode_variable(one))}:
         document["variables"] = variables
+    if record.joined:
+        document["joined"] = {name: encode_joined(one) for name, one in record.joined.items()}
     return document
 
 
@@ -122,6 +125,8 @@ def _encode_variable(variable: VariableRecord) -> dict[str, Json]:
         document["members"] = list(form.members)
     if form.padding:
         document["padding"] = form.padding
+    if variable.parameters:
+        document["parameters"] = dict(variable.parameters)
     return document | _encode_notes(form.notes)
 
 
@@ -200,6 +205,7 @@ def decode_record(document: Mapping[str, Json]) -> GroupRecord:
         unlimited=_decode_names(document.get("unlimited", [])),
         is_classic=_decode_bool(document.get("classic", False)),
         variables=_decode_mapping(document.get("variables", {}), _decode_variable),
+        joined=_decode_mapping(document.get("joined", {}), decode_joined),
     )
 
 
@@ -212,6 +218,7 @@ def _decode_variable(document: Json) -> VariableRecord:
         fill_value=None if kept is None else _decode_kept(kept),
         withheld=_decode_mapping(document.get("withheld", {}), _decode_kept),
         form=_decode_form(document),
+        parameters=_decode_mapping(document.get("parameters", {}), _decode_text),
     )
 
 

@@ -69,6 +69,38 @@ def write_ocean_fields(file) -> None:
         current[:] = np.ma.masked_array(angle(np.radians(3 * lat + lon)), land)
 
 
+@sample("sst_2024-01.nc", "a series: daily temperature in January", month=1, days=31)
+@sample("sst_2024-02.nc", "a series: February, which counts time from its own first day", month=2, days=29)
+@sample("sst_2024-03.nc", "a series: March", month=3, days=31)
+def series(path: Path, *, month: int, days: int) -> None:
+    netCDF4 = optional_module("netCDF4")
+    with netCDF4.Dataset(path, "w") as file:
+        file.Conventions = "CF-1.11"
+        file.title = "Daily sea surface temperature of an invented ocean"
+        file.createDimension("time", None)
+        for axis, values, units in (
+            ("lat", np.arange(-45, 60, 30.0), "degrees_north"),
+            ("lon", np.arange(15, 360, 30.0), "degrees_east"),
+        ):
+            file.createDimension(axis, values.size)
+            variable = file.createVariable(axis, "f4", (axis,))
+            variable[:] = values
+            variable.units = units
+        time = file.createVariable("time", "i4", ("time",), chunksizes=(32,))
+        time.units = f"days since 2024-{month:02}-01"
+        time.calendar = "standard"
+        time[:] = np.arange(days)
+        shape = ("time", "lat", "lon")
+        sst = file.createVariable(
+            "sst", "i2", shape, chunksizes=(8, 4, 12), zlib=True, shuffle=True, fill_value=np.int16(-32768)
+        )
+        sst.scale_factor = 0.01
+        sst.units = "degree_Celsius"
+        season = np.cos(2 * np.pi * (30.4 * (month - 1) + np.arange(days)[:, None, None]) / 366)
+        lat, lon = file["lat"][:][:, None], file["lon"][:]
+        sst[:] = 27 * np.cos(np.radians(lat)) - 3 * season * np.sign(lat) + 0.5 * np.sin(np.radians(lon))
+
+
 @sample(
     "netcdf4_groups.nc", "netCDF-4 groups: dimensions of the parent, a dimension without variable, the same name twice"
 )

@@ -19,9 +19,9 @@ from h5zarr.cli import main
 from h5zarr.commands.index.workers import ExecutorWorkers
 from h5zarr.kerchunk import NetCDF3ToZarr, SingleHdf5ToZarr
 
-HAVE_REPORT = ("translate", "convert", "index", "verify", "validate")
+HAVE_REPORT = ("translate", "convert", "combine", "index", "verify", "validate")
 HAVE_JSON = ("inspect", "check", "status")
-HAVE_OUTPUT = ("translate", "convert", "index")
+HAVE_OUTPUT = ("translate", "convert", "combine", "index")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +65,8 @@ class Bench:
         places = [source, *out]
         if command in HAVE_OUTPUT and not out:
             places.append(self.index if command == "index" else self.out)
+        if command == "combine":
+            options.setdefault("along", "run")
         if not self.at_prompt:
             return _call(command, *([[source], *places[1:]] if command == "index" else places), **options)
         if command == "index":

@@ -14,7 +14,7 @@ import h5zarr
 from tests.options.bench import Bench
 from tests.servers import Counts, Faults, RangeServer
 
-READ_FILES = ("translate", "inspect", "index", "check", "translate_many", "scan")
+READ_FILES = ("translate", "combine", "inspect", "index", "check", "translate_many", "scan")
 DROP_INS = ("SingleHdf5ToZarr", "NetCDF3ToZarr", "Parser")
 READ_REFERENCES = ("convert", "verify", "validate", "open_store", "open_dataset", "open_datatree", "open_groups")
 

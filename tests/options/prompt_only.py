@@ -22,7 +22,8 @@ def _places(bench: Bench, command: str) -> list[Path]:
     if command == "status":
         h5zarr.index([path], bench.index)
         return [bench.index]
-    return [path, *([bench.index if command == "index" else bench.out] if command in HAVE_OUTPUT else [])]
+    made = [path, *([bench.index if command == "index" else bench.out] if command in HAVE_OUTPUT else [])]
+    return [*made, Path("--along=run")] if command == "combine" else made
 
 
 def report(bench: Bench, command: str) -> None:
@@ -61,9 +62,10 @@ def files_from(bench: Bench, command: str) -> None:
     """The files of a list are read."""
     paths = [make_file(bench.folder / name) for name in ("a.h5", "b.h5")]
     (bench.folder / "list.txt").write_text("# two files\n" + "\n".join(map(str, paths)))
-    out = [bench.index] if command == "index" else []
+    out = {"index": [bench.index], "combine": [bench.out, "--along=run"]}.get(command, [])
     told = bench.prompt(command, *out, files_from=bench.folder / "list.txt").told
-    assert (told["indexed"] if command == "index" else len(told["files"])) == 2
+    found = told.get("files", told.get("pieces"))
+    assert (told["indexed"] if command == "index" else len(found)) == 2
 
 
 def all_in_inspect(bench: Bench, command: str) -> None:

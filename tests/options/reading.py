@@ -117,8 +117,9 @@ def at_once(bench: Bench, command: str) -> None:
 
 def _read_several(bench: Bench, command: str, urls: list[str], count: int) -> None:
     (bench.folder / "list.txt").write_text("\n".join(urls))
-    out = [bench.folder / f"out-{count}"] if command == "index" else []
-    several = {"workers": 1} if command == "index" else {}
+    outputs = {"index": [bench.folder / f"out-{count}"], "combine": [bench.folder / f"out-{count}.json"]}
+    out = outputs.get(command, [])
+    several: dict[str, Any] = {"index": {"workers": 1}, "combine": {"along": "run"}}.get(command, {})
     if bench.at_prompt:
         bench.prompt(command, *out, files_from=bench.folder / "list.txt", at_once=count, **several)
     elif command == "translate_many":

@@ -146,6 +146,28 @@ def max_inline_bytes(bench: Bench, command: str) -> None:
     assert isinstance(refs["short/c/0"], list)
 
 
+def max_inline_bytes_in_combine(bench: Bench, command: str) -> None:
+    """The same, in an array with a new dimension."""
+    refs = bench.write(command, make_file(bench.folder / "file.h5"), max_inline_bytes=10)
+    assert isinstance(refs["short/c/0/0"], list)
+
+
+def along(bench: Bench, command: str) -> None:
+    """The dimension is the one along which files are joined."""
+    told = bench.run(command, make_file(bench.folder / "file.h5"), along="other").told
+    assert command == "check" or told["axes"][0]["name"] == "other"
+    pair = [make_file(bench.folder / name) for name in ("a.h5", "b.h5")]
+    if command == "check":
+        assert h5zarr.check(pair, along="other").to_json()["combining"]["along"] == "other"
+
+
+def dry_run(bench: Bench, command: str) -> None:
+    """Nothing is written."""
+    assert not bench.run(command, make_file(bench.folder / "file.h5"), dry_run=True).error
+    assert not bench.out.exists()
+    assert not list(bench.folder.rglob("*.parquet"))
+
+
 def joinable(bench: Bench, command: str) -> None:
     """A contiguous array is not cut, because the chunks would depend on its length."""
     refs = bench.write(command, make_file(bench.folder / "file.h5"), chunk_bytes=4000, joinable=True)

@@ -19,6 +19,7 @@ from h5zarr.display import counted, summary_repr
 from h5zarr.errors import ArgumentError, H5ZarrError, SourceGone
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
+from h5zarr.io.protocols import require_protocols
 from h5zarr.logs import LOG
 from h5zarr.zarr_model.hierarchy import Json
 
@@ -179,12 +180,16 @@ def check(
 def find_sources(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], access: Access = USUAL_ACCESS
 ) -> list[str]:
-    """Return the files, each once: the matches of patterns and the contents of directories, sorted by name."""
+    """Return the files, each once: the matches of patterns and the contents of directories, sorted by name.
+
+    Raises PackageMissing if a protocol needs a package that is not installed: every file would fail for that reason.
+    """
     given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     if not given:
         raise ArgumentError("sources is empty, but must name at least one file")
     found: dict[str, None] = {}
     for source in map(Location.parse, given):
+        require_protocols(source.text, str(source))
         if not _is_many(source):
             found[source.text] = None
             continue

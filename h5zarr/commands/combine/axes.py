@@ -1,138 +1,219 @@
-"""Axes of a cube: the slots along each of them, in order, and the slot that each piece fills.
+"""Axes of a cube: which files have which part of each.
 
-A slot is a range of the axis that one or more pieces fill. With one file per day, each day is a slot. Tiles in two
-dimensions share slots along both axes.
+Dimensions belong to groups. If groups have coordinates of their own for a dimension of the same name, each has its own
+axis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.commands.combine.calendars import TimeUnits, parse_units
+from h5zarr.commands.combine.along import Along, NewCoordinate, read_coordinate
+from h5zarr.commands.combine.order import Sections, place, stack
 from h5zarr.commands.combine.pieces import CubePiece, names_of
 from h5zarr.commands.combine.times import find_common
-from h5zarr.errors import H5ZarrError, Unrepresentable
-from h5zarr.zarr_model.hierarchy import ArrayNode
+from h5zarr.errors import NotJoinable, Unrepresentable
+from h5zarr.zarr_model.calendars import TimeUnits, parse_units
 
 Values = npt.NDArray[Any]
-
-
-class NotJoinable(H5ZarrError):
-    """Joining the files would give wrong values. The message names the files and the reason."""
-
-    kind = "not joinable"
-    remedy = "Leave out the files or variables that differ, or name another axis with along=[NAME]."
+_ONE_EACH = "Give a pattern only for a dimension of length 1, or for a new dimension."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CubeAxis:
-    """An axis along which pieces are joined.
+    """An axis along which files are joined, in the group `folder` ("" for the root) and the groups in it.
 
-    `slot` has the number of each piece's slot, and `lengths` the length of each slot. The slots of a new axis have
-    length 1.
+    `sections` says for each file which part of the axis it has. `values` are the coordinates, if there are any;
+    `coordinate` describes those that no file has.
     """
 
     name: str
+    folder: str
     is_new: bool
-    slot: tuple[int, ...]
-    lengths: tuple[int, ...]
+    length: int
+    sections: tuple[Sections, ...]
+    values: Values | None = None
+    coordinate: NewCoordinate | None = None
 
     @property
-    def starts(self) -> npt.NDArray[np.int64]:
-        """Where each slot starts."""
-        return np.cumsum([0, *self.lengths[:-1]], dtype=np.int64)
+    def part_count(self) -> int:
+        """The number of different ranges that files have."""
+        return len({(one.position, one.length) for sections in self.sections for one in sections})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Axes:
+    """All axes of a cube. `names` are those that the user gave."""
+
+    names: tuple[str, ...]
+    by_place: Mapping[tuple[str, str], CubeAxis]
+
+    def find(self, path: str, name: str) -> CubeAxis | None:
+        """Return the axis that a dimension of the variable at `path` belongs to; None if it is not joined."""
+        folder = path
+        while folder and name in self.names:
+            folder = folder.rpartition("/")[0]
+            if (axis := self.by_place.get((folder, name))) is not None:
+                return axis
+        return None
+
+    def of(self, path: str, names: Sequence[str]) -> dict[int, CubeAxis]:
+        """Return the axes of a variable with these dimensions, by the number of the dimension."""
+        found = {number: self.find(path, name) for number, name in enumerate(names)}
+        return {number: axis for number, axis in found.items() if axis is not None}
 
     @property
-    def length(self) -> int:
-        return sum(self.lengths)
+    def new(self) -> tuple[CubeAxis, ...]:
+        """The axes that no file has."""
+        return tuple(axis for axis in self.by_place.values() if axis.is_new)
+
+    @property
+    def main(self) -> tuple[CubeAxis, ...]:
+        """One axis for each name: the one nearest to the root."""
+        first: dict[str, CubeAxis] = {}
+        for axis in self.by_place.values():
+            first.setdefault(axis.name, axis)
+        return tuple(first.values())
 
 
-def find_axes(pieces: Sequence[CubePiece], along: Sequence[str]) -> tuple[CubeAxis, ...]:
+def find_axes(pieces: Sequence[CubePiece], along: Sequence[Along]) -> Axes:
     """Return the axes with these names. Raises NotJoinable if the pieces cannot be put in order."""
-    return tuple(_find_axis(pieces, name) for name in along)
+    found: dict[tuple[str, str], CubeAxis] = {}
+    for one in along:
+        for axis in _find_axes(pieces, one):
+            found[axis.folder, axis.name] = axis
+    return Axes(tuple(one.name for one in along), found)
 
 
-def _find_axis(pieces: Sequence[CubePiece], name: str) -> CubeAxis:
-    lengths = [_length_along(piece, name) for piece in pieces]
-    if any(length is not None for length in lengths):
-        absent = [piece for piece, length in zip(pieces, lengths, strict=True) if length is None]
-        if absent:
-            raise NotJoinable(f"{names_of(absent)}: no variable has the dimension {name}, which other files have")
-        return _order_existing(pieces, name, [length or 0 for length in lengths])
-    return _make_new(pieces, name)
+def _find_axes(pieces: Sequence[CubePiece], along: Along) -> list[CubeAxis]:
+    name = along.name
+    lengths = _lengths_by_folder(pieces, name)
+    if not lengths:
+        return [_make_new(pieces, along)]
+    if along.coordinate_of is not None:
+        return [_order_by_source(pieces, along, lengths)]
+    folders = sorted(lengths, key=lambda folder: (folder.count("/"), folder))
+    axes: list[CubeAxis] = []
+    for folder in folders:
+        path = f"{folder}/{name}"
+        has = [name == "" or _has_coordinate(piece, path, (name,)) for piece in pieces]
+        parent = next((axis for axis in reversed(axes) if f"{folder}/".startswith(f"{axis.folder}/")), None)
+        if any(has):
+            _check_all_have(pieces, path, lengths[folder], has)
+            axes.append(_order_by_coordinate(pieces, name, folder))
+        elif parent is None or not _fits(parent, lengths[folder]):
+            axes.append(_follow(pieces, name, folder, lengths[folder], parent))
+    return axes
 
 
-def _length_along(piece: CubePiece, name: str) -> int | None:
-    """Return the length of the dimension in a piece; None if the piece does not have this dimension."""
-    found = {
-        path: node.shape[node.dimension_names.index(name)]
-        for path, node in piece.arrays.items()
-        if name in node.dimension_names
-    }
-    if len(set(found.values())) > 1:
-        raise NotJoinable(f"{piece.name}: the dimension {name} has several lengths, in {', '.join(found)}")
-    return next(iter(found.values()), None)
+def _lengths_by_folder(pieces: Sequence[CubePiece], name: str) -> dict[str, list[int | None]]:
+    """Return the length of a dimension in each group and file; None for a file without it."""
+    found: dict[str, list[int | None]] = {}
+    for number, piece in enumerate(pieces):
+        for path, node in piece.arrays.items():
+            if name not in node.dimension_names:
+                continue
+            length = node.shape[node.dimension_names.index(name)]
+            lengths = found.setdefault(path.rpartition("/")[0], [None] * len(pieces))
+            if lengths[number] not in (None, length):
+                raise NotJoinable(f"{piece.name}: the dimension {name} has several lengths, also in {path}")
+            lengths[number] = length
+    return found
 
 
-def _order_existing(pieces: Sequence[CubePiece], name: str, lengths: Sequence[int]) -> CubeAxis:
-    """Return an axis that the files have. The coordinate orders the pieces; without one, they keep their order."""
-    path = _coordinate_path(pieces, name, 1)
-    if path is None:
-        return CubeAxis(name=name, is_new=False, slot=tuple(range(len(pieces))), lengths=tuple(lengths))
-    values = comparable_values(pieces, path)
-    slots = _distinct(values)
-    order = _sort_slots([values[members[0]] for members in slots])
-    arranged = [slots[number] for number in order]
-    _check_overlap(pieces, name, [values[members[0]] for members in arranged], arranged)
-    slot = {piece: number for number, members in enumerate(arranged) for piece in members}
+def _has_coordinate(piece: CubePiece, path: str, dimension_names: tuple[str, ...]) -> bool:
+    node = piece.arrays.get(path)
+    return node is not None and node.dimension_names == dimension_names
+
+
+def _check_all_have(pieces: Sequence[CubePiece], path: str, lengths: Sequence[int | None], has: Sequence[bool]) -> None:
+    lacking = [piece for piece, length, one in zip(pieces, lengths, has, strict=True) if length is not None and not one]
+    if lacking:
+        raise NotJoinable(f"{names_of(lacking)}: the coordinate {path} is missing, which other files have")
+
+
+def _fits(axis: CubeAxis, lengths: Sequence[int | None]) -> bool:
+    """Return whether a group can share the axis of a group above it."""
+    own = [sum(one.length for one in sections) for sections in axis.sections]
+    return all(length in (None, other) for length, other in zip(lengths, own, strict=True))
+
+
+def _order_by_coordinate(pieces: Sequence[CubePiece], name: str, folder: str) -> CubeAxis:
+    path = f"{folder}/{name}"
+    has = [_has_coordinate(piece, path, (name,)) for piece in pieces]
+    values = iter(comparable_values([piece for piece, one in zip(pieces, has, strict=True) if one], path))
+    union, sections = place([next(values) if one else None for one in has])
+    return CubeAxis(name=name, folder=folder, is_new=False, length=len(union), sections=tuple(sections), values=union)
+
+
+def _follow(
+    pieces: Sequence[CubePiece], name: str, folder: str, lengths: Sequence[int | None], other: CubeAxis | None
+) -> CubeAxis:
+    """Return an axis without a coordinate. Files follow each other as along the axis of a group above, or as given."""
+    positions = [one[0].position if one else -1 for one in other.sections] if other else [0] * len(pieces)
+    order = sorted(range(len(pieces)), key=lambda number: (positions[number], number))
+    length, arranged = stack([lengths[number] for number in order])
+    sections: list[Sections] = [()] * len(pieces)
+    for number, one in zip(order, arranged, strict=True):
+        sections[number] = one
+    return CubeAxis(name=name, folder=folder, is_new=False, length=length, sections=tuple(sections))
+
+
+def _order_by_source(
+    pieces: Sequence[CubePiece], along: Along, lengths: Mapping[str, Sequence[int | None]]
+) -> CubeAxis:
+    """Return an axis of the files with one element in each, whose coordinate comes from names or attributes."""
+    for folder, found in lengths.items():
+        long = [piece for piece, length in zip(pieces, found, strict=True) if length not in (None, 1)]
+        if long:
+            what = f"{names_of(long)}: {along.name} has several elements in the group {folder or '/'}, not one"
+            raise NotJoinable(what, remedy=_ONE_EACH)
+    return _by_source(pieces, along, is_new=False)
+
+
+def _by_source(pieces: Sequence[CubePiece], along: Along, *, is_new: bool) -> CubeAxis:
+    coordinate = read_coordinate(along, pieces)
+    union, sections = place([coordinate.values[number : number + 1] for number in range(len(pieces))])
     return CubeAxis(
-        name=name,
-        is_new=False,
-        slot=tuple(slot[number] for number in range(len(pieces))),
-        lengths=tuple(lengths[members[0]] for members in arranged),
+        name=along.name,
+        folder="",
+        is_new=is_new,
+        length=len(union),
+        sections=tuple(sections),
+        values=union,
+        coordinate=NewCoordinate(union, coordinate.attributes),
     )
 
 
-def _make_new(pieces: Sequence[CubePiece], name: str) -> CubeAxis:
+def _make_new(pieces: Sequence[CubePiece], along: Along) -> CubeAxis:
     """Return an axis that no file has. A scalar of this name orders the pieces; without one, they keep their order."""
-    path = _coordinate_path(pieces, name, 0)
-    positions = tuple(range(len(pieces)))
-    if path is None:
-        return CubeAxis(name=name, is_new=True, slot=positions, lengths=(1,) * len(pieces))
-    values = comparable_values(pieces, path)
-    slots = _distinct(values)
-    order = _sort_slots([values[members[0]] for members in slots])
-    slot = {piece: number for number, at in enumerate(order) for piece in slots[at]}
-    return CubeAxis(name=name, is_new=True, slot=tuple(slot[number] for number in positions), lengths=(1,) * len(slots))
-
-
-def _coordinate_path(pieces: Sequence[CubePiece], name: str, rank: int) -> str | None:
-    """Return the path of the coordinate variable that all pieces have; of several, the one nearest to the root."""
-    wanted = (name,) * rank
-    paths = [
-        path
-        for path, node in pieces[0].arrays.items()
-        if path.rpartition("/")[2] == name and node.dimension_names == wanted
-    ]
-    shared = [path for path in paths if all(_is_coordinate(piece.arrays.get(path), wanted) for piece in pieces)]
-    return min(shared, key=lambda path: path.count("/"), default=None)
-
-
-def _is_coordinate(node: ArrayNode | None, dimension_names: tuple[str, ...]) -> bool:
-    return node is not None and node.dimension_names == dimension_names
+    if along.coordinate_of is not None:
+        return _by_source(pieces, along, is_new=True)
+    name = along.name
+    paths = [path for path, node in pieces[0].arrays.items() if path.rpartition("/")[2] == name and not node.shape]
+    shared = [path for path in paths if all(_has_coordinate(piece, path, ()) for piece in pieces)]
+    if not shared:
+        length, sections = stack([1] * len(pieces))
+        return CubeAxis(name=name, folder="", is_new=True, length=length, sections=tuple(sections))
+    values = comparable_values(pieces, min(shared, key=lambda path: path.count("/")))
+    union, sections = place(values)
+    return CubeAxis(name=name, folder="", is_new=True, length=len(union), sections=tuple(sections), values=union)
 
 
 def comparable_values(pieces: Sequence[CubePiece], path: str) -> list[Values]:
     """Return the values of a variable in each piece. Times are converted to the same unit."""
     values = [piece.values(path).reshape(-1) for piece in pieces]
     units = [parse_units(piece.arrays[path].attributes) for piece in pieces]
-    if len(set(units)) == 1 or any(one is None for one in units):
-        return values
+    if len({None if one is None else (one.step, one.epoch, one.calendar) for one in units}) == 1:
+        return [one.astype(one.dtype.newbyteorder("="), copy=False) for one in values]
+    if any(one is None for one in units):
+        lacking = [piece for piece, one in zip(pieces, units, strict=True) if one is None]
+        raise NotJoinable(f"{path}: {names_of(lacking)} has no units of time, unlike other files")
     times: list[tuple[Values, TimeUnits]] = [(v, u) for v, u in zip(values, units, strict=True) if u is not None]
     try:
         common = find_common(times)
@@ -141,46 +222,11 @@ def comparable_values(pieces: Sequence[CubePiece], path: str) -> list[Values]:
     return [common.convert(*one) for one in times]
 
 
-def _distinct(values: Sequence[Values]) -> list[list[int]]:
-    """Return the numbers of the pieces, grouped by equal values."""
-    found: dict[tuple[int, Any], list[int]] = {}
-    for number, one in enumerate(values):
-        key = (len(one), tuple(one.tolist()))
-        found.setdefault(key, []).append(number)
-    return list(found.values())
-
-
-def _sort_slots(values: Sequence[Values]) -> list[int]:
-    """Return the order of slots by their first value: descending if the values in all slots descend, else ascending."""
-    is_falling = any(len(one) > 1 for one in values) and all(one[0] > one[-1] for one in values if len(one) > 1)
-    filled = [number for number, one in enumerate(values) if len(one)]
-    order = sorted(filled, key=lambda number: _sortable(values[number][0]), reverse=is_falling)
-    return [number for number, one in enumerate(values) if not len(one)] + order
-
-
-def _sortable(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _check_overlap(
-    pieces: Sequence[CubePiece], name: str, values: Sequence[Values], members: Sequence[Sequence[int]]
-) -> None:
-    """Raise NotJoinable if two slots overlap. Coordinates that are not monotonic are not checked."""
-    filled = [(one, numbers) for one, numbers in zip(values, members, strict=True) if len(one)]
-    if not all(_is_monotonic(one) for one, _ in filled):
-        return
-    bounds = [sorted([_sortable(one[0]), _sortable(one[-1])]) for one, _ in filled]
-    is_falling = bounds[0][0] > bounds[-1][0] if bounds else False
-    for number in range(1, len(filled)):
-        before, after = bounds[number - 1], bounds[number]
-        if after[1] >= before[0] if is_falling else after[0] <= before[1]:
-            names = [pieces[filled[at][1][0]].name for at in (number - 1, number)]
-            what = f"{names[0]} and {names[1]}: both have values of {name} around {filled[number][0][0]}"
-            raise NotJoinable(what, remedy="Leave out one of the files.")
-
-
-def _is_monotonic(values: Values) -> bool:
-    if values.dtype.kind not in "iuf" or len(values) < 2:
-        return len(values) < 2
-    steps = np.diff(values.astype(np.float64) if values.dtype.kind == "f" else values.astype(np.int64))
-    return bool((steps > 0).all() or (steps < 0).all())
+def gaps(axis: CubeAxis) -> list[tuple[Any, Any]]:
+    """Return the coordinates before and after each gap: a step of more than 1.5 times the usual step."""
+    values = axis.values
+    if values is None or values.dtype.kind not in "iuf" or len(values) < 3:
+        return []
+    steps = np.abs(np.diff(values.astype(np.float64)))
+    wide = np.flatnonzero(steps > 1.5 * np.median(steps))
+    return [(values[at].item(), values[at + 1].item()) for at in wide.tolist()]

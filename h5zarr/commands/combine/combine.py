@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from h5zarr.commands.check.check import find_sources
 from h5zarr.commands.check.facts import find_facts
 from h5zarr.commands.check.joining import find_axis
-from h5zarr.commands.combine.axes import NotJoinable
+from h5zarr.commands.combine.along import Along, AlongInput, parse_along
 from h5zarr.commands.combine.cube import Cube, join_pieces
-from h5zarr.commands.combine.pieces import UNCUT, CubePiece, open_piece
-from h5zarr.commands.translate.many import work_through
-from h5zarr.commands.translate.options import Options, make_options, several
+from h5zarr.commands.combine.pieces import UNCUT, CubePiece
+from h5zarr.commands.combine.settings import Choices
+from h5zarr.commands.combine.sources import close_pieces, find_pieces, open_pieces
+from h5zarr.commands.translate.options import make_options
 from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.containers.container import Commit, Output
 from h5zarr.containers.fitting import fit_into
 from h5zarr.containers.output import check_output
 from h5zarr.containers.registry import check_output_before, container_for_output
-from h5zarr.errors import ArgumentError, H5ZarrError, Problem
+from h5zarr.errors import NotJoinable
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 
@@ -30,7 +30,10 @@ def combine(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     out: str | os.PathLike[str] | None = None,
     *,
-    along: str | Sequence[str] | None = None,
+    along: AlongInput | None = None,
+    on_duplicate: str = "refuse",
+    constant: str = "refuse",
+    attributes: str = "first",
     group: str = "/",
     include: Sequence[str] = (),
     exclude: Sequence[str] = (),
@@ -41,6 +44,7 @@ def combine(
     branch: str | None = None,
     message: str | None = None,
     overwrite: bool = False,
+    dry_run: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     anon: bool = False,
     network: Mapping[str, float] | None = None,
@@ -57,14 +61,26 @@ def combine(
     Parameters
     ----------
     sources
-        Paths, URLs, directories or patterns: HDF5 and netCDF files, or references to them in any container.
+        Paths, URLs, directories or patterns: HDF5 and netCDF files, or references to them in any container. The
+        directory of an index stands for the references in it, so that no file is read again.
     out
         Where to write: a name ending in .json, .json.gz, .json.zst or .parquet, `icechunk+file:///DIRECTORY` or
         `icechunk+s3://BUCKET/PREFIX`; `-` is standard output. None writes nothing.
     along
         The dimension to join along, or several for tiles. If no file has it, it is a new dimension, ordered by
-        a scalar variable of that name, else in the order given. The default is the unlimited dimension, else time, else
-        the only dimension whose length differs.
+        a scalar variable of that name, else in the order given. `"run=name:PATTERN"` takes the coordinate of each file
+        from its name, by a regular expression with one group or a date format such as `ocean_%Y%m%d`;
+        `"run=attr:NAME"` takes it from an attribute of the root; a mapping such as `{"run": function}` calls a
+        function with the name of each file. The default is the unlimited dimension, else time, else the only dimension
+        whose length differs.
+    on_duplicate
+        Which file to use if several have the same part of a variable: "refuse" raises an error that names them,
+        "first" and "last" go by the order of `sources`, "newest" by the time of the last change.
+    constant
+        What to do if a variable without the joined dimension differs between files: "refuse", or use the "first".
+    attributes
+        "first" takes the attributes of the first file along the axis, "drop-conflicts" leaves out those that differ,
+        "strict" raises an error if any differ.
     group, include, exclude
         The part of each file to join, as in `h5zarr.translate`.
     skip_broken
@@ -78,6 +94,8 @@ def combine(
         How many files to read at a time.
     branch, message, overwrite
         How to write, as in `h5zarr.translate`.
+    dry_run
+        Write nothing. The result says what would be written.
     storage_options, anon, network, limits, allow
         How to open the files, as in `h5zarr.translate`.
     output_options
@@ -99,35 +117,41 @@ def combine(
 
     Examples
     --------
-    >>> cube = h5zarr.combine(["day1.nc", "day2.nc"], "days.json", along="time")  # doctest: +SKIP
+    >>> import h5zarr, xarray
+    >>> h5zarr.combine(["ocean.nc"], "cube.json", along="time")
+    <h5zarr.Cube of 1 file: joined along time (18), 6 arrays, 60 chunks, 0 problems>
+    >>> dict(xarray.open_dataset("cube.json", engine="h5zarr").sizes)
+    {'time': 18, 'lat': 40, 'lon': 120}
     """
     started = time.perf_counter()
     options = make_options(
         group=group, include=include, exclude=exclude, strict=strict, max_inline_bytes=max_inline_bytes
     )
     options = replace(options, chunk_nbytes=UNCUT)
+    choices = Choices(on_duplicate=on_duplicate, constant=constant, attributes=attributes)
+    given = None if along is None else parse_along(along)
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
-    urls = find_sources(sources, access)
+    found = find_pieces(sources, access)
     output = None
     if out is not None:
         output = Output(
             location=Location.parse(out),
             storage_options=output_options,
-            source_options=access.options_for(urls[0]),
+            source_options=access.options_for(found.urls[0] if found.urls else ""),
             commit=Commit.of(branch, message),
             overwrite=overwrite,
+            network=access.network,
         )
-        check_output_before(output, Location.parse(urls[0]), options.zarr_format, is_file=False)
-        for url in urls[1:]:
+        check_output_before(output, Location.parse(found.urls[0]), options.zarr_format, is_file=False)
+        for url in found.urls[1:]:
             check_output(output.location, Location.parse(url))
-    pieces, broken = _open_pieces(urls, access, options, at_once, skip_broken, on_file)
+    pieces, broken = open_pieces(found, access, options, at_once=at_once, skip_broken=skip_broken, on_file=on_file)
     try:
-        cube = join_pieces(pieces, _choose_axes(pieces, along), options.inlining, broken)
+        cube = join_pieces(pieces, given or _detect_axis(pieces), options.inlining, choices, broken)
     finally:
-        for piece in pieces:
-            piece.opened.close()
+        close_pieces(pieces)
     cube = replace(cube, seconds=time.perf_counter() - started)
-    return cube if output is None else _write(cube, output, strict=strict)
+    return cube if output is None or dry_run else _write(cube, output, strict=strict)
 
 
 def _write(cube: Cube, output: Output, *, strict: bool) -> Cube:
@@ -141,47 +165,9 @@ def _write(cube: Cube, output: Output, *, strict: bool) -> Cube:
     return replace(cube, fitted=fitted, provenance=provenance)
 
 
-def _open_pieces(
-    urls: Sequence[str],
-    access: Access,
-    options: Options,
-    at_once: int,
-    skip_broken: bool,
-    on_file: Callable[[str, int], None] | None,
-) -> tuple[list[CubePiece], tuple[Problem, ...]]:
-    """Return the pieces in the order of `urls`, and a problem for each file that was skipped."""
-
-    def work(url: str) -> tuple[str, CubePiece | H5ZarrError]:
-        try:
-            return url, open_piece(url, access, options)
-        except H5ZarrError as error:
-            return url, error
-
-    found: dict[str, CubePiece | H5ZarrError] = {}
-    for url, one in work_through(urls, work, at_once):
-        if isinstance(one, H5ZarrError) and not skip_broken:
-            raise one
-        found[url] = one
-        if on_file is not None:
-            on_file(str(Location.parse(url)), len(urls))
-    pieces = [one for url in urls if isinstance(one := found[url], CubePiece)]
-    broken = {url: one for url in urls if isinstance(one := found[url], H5ZarrError)}
-    if not pieces:
-        raise next(iter(broken.values()))
-    return pieces, tuple(
-        Problem("/", error.kind, f"{Location.parse(url)} is left out: {error}", error.remedy)
-        for url, error in broken.items()
-    )
-
-
-def _choose_axes(pieces: Sequence[CubePiece], along: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of the axes. Raises NotJoinable if `along` is None and the files do not determine the axis."""
-    if along is not None:
-        names = (along,) if isinstance(along, str) else several("along", along)
-        if not names or len(set(names)) < len(names):
-            raise ArgumentError("along must name at least one dimension, and each only once")
-        return names
+def _detect_axis(pieces: Sequence[CubePiece]) -> tuple[Along, ...]:
+    """Return the axis that the files determine. Raises NotJoinable if they do not."""
     axis = find_axis([find_facts(piece.hierarchy) for piece in pieces])
     if axis.name is None:
         raise NotJoinable(f"it is not clear along which dimension to join: {axis.reason}", remedy="Give along=NAME.")
-    return (axis.name,)
+    return (Along(axis.name),)

@@ -2,37 +2,64 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from h5zarr import __version__
-from h5zarr.commands.combine.axes import CubeAxis, NotJoinable, find_axes
-from h5zarr.commands.combine.cube_members import Member, check_constant, expand, find_times, is_same_part
-from h5zarr.commands.combine.outcomes import join_variable
+from h5zarr.commands.combine.along import Along
+from h5zarr.commands.combine.attributes import merge
+from h5zarr.commands.combine.axes import Axes, CubeAxis, find_axes
+from h5zarr.commands.combine.cube_text import cube_lines
+from h5zarr.commands.combine.inline_values import make_inline
+from h5zarr.commands.combine.joined_variables import Made, make_variable
+from h5zarr.commands.combine.members import find_members
 from h5zarr.commands.combine.pieces import CubePiece
-from h5zarr.commands.combine.times import bounds_of
+from h5zarr.commands.combine.settings import Choices, Context, VariableOutcome
+from h5zarr.commands.combine.time_units import find_times
 from h5zarr.commands.translate.fitted_result import FittedResult
-from h5zarr.commands.translate.translation_text import Phrase, count_up, held_text, problem_lines
+from h5zarr.commands.translate.translation_text import count_up
 from h5zarr.containers.container import Fitted
+from h5zarr.containers.cube_layout import CubeLayout, CubePieceState
 from h5zarr.containers.fitting import fit
 from h5zarr.containers.provenance import Provenance
-from h5zarr.display import counted, readable, shortened, summary_repr
+from h5zarr.display import counted, summary_repr
 from h5zarr.encode.inlining import Budget, Inlining
-from h5zarr.errors import Problem
+from h5zarr.errors import NotJoinable, Problem
 from h5zarr.zarr_model.grid import RegularGrid
-from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Hierarchy, Json, Manifest, VariableRecord
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Hierarchy, Json, VariableRecord
+from h5zarr.zarr_model.joined import JoinedVariable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Cube(FittedResult):
-    """One dataset of many files: its axes, Zarr metadata and references, and the files they refer to.
+    """One dataset of many files. `str()` is the text that `h5zarr combine` prints.
 
-    `problems` lists what is left out. `sources` has the names of the files, in the order given.
+    Attributes
+    ----------
+    axes
+        The axes along which the files were joined, with the part of each file.
+    sources
+        The names of the files, in the order given.
+    outcomes
+        How each variable was joined.
+    fitted
+        What was written, or would be.
+    provenance
+        The files that were read, their states, and their positions.
+    seconds
+        How long it took.
+
+    Examples
+    --------
+    >>> import h5zarr
+    >>> cube = h5zarr.combine(["ocean.nc"], along="time")
+    >>> cube.outcomes[0].how
+    'constant'
     """
 
     axes: tuple[CubeAxis, ...]
     sources: tuple[str, ...]
+    outcomes: tuple[VariableOutcome, ...]
     fitted: Fitted
     provenance: Provenance
     seconds: float = 0
@@ -47,185 +74,148 @@ class Cube(FittedResult):
     def to_json(self) -> dict[str, Json]:
         """Return the result as JSON, for reports."""
         return {
-            "sources": list(self.sources),
             "axes": [
-                {"name": axis.name, "new": axis.is_new, "length": axis.length, "lengths": list(axis.lengths)}
+                {"name": axis.name, "group": axis.folder or "/", "new": axis.is_new, "length": axis.length}
                 for axis in self.axes
             ],
-            "slots": [list(axis.slot) for axis in self.axes],
+            "pieces": [] if self.provenance.cube is None else self.provenance.cube.to_json()["pieces"],
+            "variables": [one.to_json() for one in self.outcomes],
             **count_up(self.hierarchy),
-            "uneven": uneven_arrays(self),
+            "uneven": self.uneven,
             "problems": [problem.to_json() for problem in self.problems],
             "warnings": [problem.to_json() for problem in self.warnings],
             "seconds": round(self.seconds, 6),
         }
 
+    @property
+    def uneven(self) -> list[str]:
+        """The paths of arrays whose chunks have different lengths. Not every reader opens them."""
+        return [path for path, node in self.arrays().items() if not isinstance(node.grid, RegularGrid)]
 
-def uneven_arrays(cube: Cube) -> list[str]:
-    """Return the paths of arrays whose chunks have different lengths. Not every reader opens them."""
-    return [path for path, node in cube.arrays().items() if not isinstance(node.grid, RegularGrid)]
 
+class SomeRefused(NotJoinable):
+    """Variables that cannot be joined. `outcomes` has all variables, and `axes` the axes."""
 
-def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str) -> Iterator[str]:
-    """Return all lines about a cube; only the problems if `quiet`."""
-    where = counted(len(cube.sources), "file")
-    yield from problem_lines(where, cube.problems, phrase=phrase)
-    if quiet:
-        return
-    yield from problem_lines(where, cube.warnings, "warning: ", phrase=phrase)
-    for axis in cube.axes:
-        kind = "new dimension" if axis.is_new else "dimension"
-        yield f"{kind} {readable(axis.name)}: {axis.length:,} in {counted(len(axis.lengths), 'part')}"
-    if uneven := uneven_arrays(cube):
-        names = shortened(", ".join(map(readable, uneven)), 200)
-        yield f"chunks of different lengths in {names}:"
-        setting = 'zarr.config.set({"array.rectilinear_chunks": True})'
-        yield f'  engine="h5zarr" opens them, and so does zarr from version 3.2 on with {setting}'
-    yield f"{where} joined · {held_text(cube.hierarchy)} · {cube.seconds:.2f} s"
+    def __init__(self, axes: Sequence[CubeAxis], outcomes: Sequence[VariableOutcome]) -> None:
+        self.axes, self.outcomes = tuple(axes), tuple(outcomes)
+        refused = [one for one in outcomes if one.how == "refused"]
+        more = f" ({counted(len(refused) - 1, 'other variable')} refused, too)" if len(refused) > 1 else ""
+        super().__init__(f"{refused[0].path}: {refused[0].notes[0]}{more}", remedy=refused[0].notes[1])
 
 
 def join_pieces(
-    pieces: Sequence[CubePiece], along: Sequence[str], inlining: Inlining, broken: tuple[Problem, ...] = ()
+    pieces: Sequence[CubePiece],
+    along: Sequence[Along],
+    inlining: Inlining,
+    choices: Choices,
+    broken: tuple[Problem, ...] = (),
 ) -> Cube:
     """Return the cube of all pieces. Raises NotJoinable, which names the files and the reason.
 
     `broken` names the files that are left out.
     """
     axes = find_axes(pieces, along)
-    variables = _share_equal(_find_members(pieces, axes), axes)
-    times = find_times({path: members for path, members in variables.items() if _is_joined(members, axes)})
-    budget = Budget(inlining)
-    nodes: dict[str, GroupNode | ArrayNode] = {}
-    for path in _all_paths(pieces):
-        if path in variables:
-            members = variables[path]
-            if _is_joined(members, axes):
-                nodes[path] = join_variable(path, members, axes, times, budget)
-            else:
-                check_constant(path, members)
-                nodes[path] = _shift_urls(members[0])
-        else:
-            nodes[path] = _join_groups([piece.groups[path] for piece in pieces if path in piece.groups], axes)
     problems = _merge_problems(pieces)
-    urls = tuple(url for piece in pieces for url in piece.hierarchy.urls)
-    states = tuple(state for piece in pieces for state in piece.states())
-    kept = {path: node for path, node in nodes.items() if path not in {problem.path for problem in problems}}
-    return Cube(
+    left_out = {problem.path for problem in problems}
+    order = _in_order(pieces, axes)
+    members = {path: some for path, some in find_members(pieces, order, axes).items() if some and path not in left_out}
+    context = Context(
         axes=axes,
+        choices=choices,
+        times=find_times(members),
+        budget=Budget(inlining),
+        paths=frozenset(path for piece in pieces for path in piece.hierarchy.nodes),
+    )
+    made = {path: make_variable(path, some, context) for path, some in members.items()}
+    outcomes = tuple(one.outcome for one in made.values())
+    if any(one.how == "refused" for one in outcomes):
+        raise SomeRefused(axes.main, outcomes)
+    nodes = _assemble([pieces[number] for number in order], made, axes, choices)
+    hierarchy = Hierarchy(
+        nodes=nodes,
+        urls=tuple(url for number in order for url in pieces[number].hierarchy.urls),
+        problems=problems + broken,
+    )
+    states = tuple(state for number in order for state in pieces[number].states())
+    return Cube(
+        axes=axes.main,
         sources=tuple(piece.name for piece in pieces),
-        fitted=fit(Hierarchy(nodes=kept, urls=urls, problems=problems + broken)),
-        provenance=Provenance(__version__, states),
+        outcomes=outcomes,
+        fitted=fit(hierarchy),
+        provenance=Provenance(__version__, states, cube=_layout(pieces, order, axes)),
     )
 
 
-def _all_paths(pieces: Sequence[CubePiece]) -> list[str]:
-    """Return the paths of all nodes, in the order of the first piece that has them, parents before children."""
-    return list(dict.fromkeys(path for piece in pieces for path in piece.hierarchy.nodes))
+def _in_order(pieces: Sequence[CubePiece], axes: Axes) -> list[int]:
+    """Return the numbers of the pieces in the order of their positions, so that the first file is the earliest."""
+
+    def position(number: int) -> tuple[int, ...]:
+        found = [axis.sections[number] for axis in axes.main]
+        return (*[one[0].position if one else -1 for one in found], number)
+
+    return sorted(range(len(pieces)), key=position)
 
 
-def _find_members(pieces: Sequence[CubePiece], axes: Sequence[CubeAxis]) -> dict[str, list[Member]]:
-    """Return the variables by path, with the pieces that have them."""
-    found: dict[str, list[Member]] = {}
-    first_url = 0
-    new = [axis for axis in axes if axis.is_new]
-    for number, piece in enumerate(pieces):
-        coordinates = _coordinates(piece)
-        for path, node in piece.arrays.items():
-            name = path.rpartition("/")[2]
-            gained = [axis for axis in new if path not in coordinates or name == axis.name]
-            made = expand(node, [axis for axis in gained if node.dimension_names != (axis.name,)])
-            slots = tuple(
-                (made.dimension_names.index(axis.name), axis.slot[number])
-                for axis in axes
-                if axis.name in made.dimension_names
-            )
-            member = Member(piece=piece, path=path, node=made, slots=slots, first_url=first_url)
-            found.setdefault(path, []).append(member)
-        first_url += len(piece.hierarchy.urls)
-    return found
-
-
-def _coordinates(piece: CubePiece) -> set[str]:
-    """Return the paths of coordinates by xarray's rules: named like a dimension, or listed in `coordinates`."""
-    found = set()
-    for path, node in piece.hierarchy.nodes.items():
-        folder = path if isinstance(node, GroupNode) else path.rpartition("/")[0]
-        named = node.attributes.get("coordinates")
-        if isinstance(named, str):
-            found |= {f"{folder.rstrip('/')}/{name}" for name in named.split()}
-        if isinstance(node, ArrayNode) and path.rpartition("/")[2] in node.dimension_names:
-            found.add(path)
-    return found
-
-
-def _is_joined(members: Sequence[Member], axes: Sequence[CubeAxis]) -> bool:
-    names = {name for one in members for name in one.node.dimension_names}
-    return any(axis.name in names for axis in axes)
-
-
-def _share_equal(variables: Mapping[str, Sequence[Member]], axes: Sequence[CubeAxis]) -> dict[str, list[Member]]:
-    """Return the variables with one member for each part of them.
-
-    Raises NotJoinable if two pieces have the same part of the data, or different values of a coordinate.
-    """
-    found: dict[str, list[Member]] = {}
-    for path, members in variables.items():
-        first: dict[tuple[tuple[int, int], ...], Member] = {}
-        for one in members if _is_joined(members, axes) else ():
-            other = first.setdefault(one.slots, one)
-            if other is one:
-                continue
-            names = f"{other.piece.name} and {one.piece.name}"
-            if not _may_share(one, axes):
-                raise NotJoinable(f"{names}: both have the same part of {path}", remedy="Leave out one of the files.")
-            if not is_same_part(other, one):
-                raise NotJoinable(f"{names}: {path} differs between them", remedy="Leave out one of the files.")
-        found[path] = list(first.values()) if first else list(members)
-    return found
-
-
-def _may_share(member: Member, axes: Sequence[CubeAxis]) -> bool:
-    """Return whether several pieces may have the same part of a variable: a coordinate, bounds, or without an axis."""
-    arrays = member.piece.arrays.values()
-    is_bounds = member.path.rpartition("/")[2] in {bounds_of(node.attributes) for node in arrays}
-    return len(member.slots) < len(axes) or len(member.node.dimension_names) == 1 or is_bounds
-
-
-def _shift_urls(member: Member) -> ArrayNode:
-    manifest = member.node.manifest
-    shifted = Manifest(
-        index=manifest.index,
-        address=manifest.address,
-        nbytes=manifest.nbytes,
-        source=manifest.source + member.first_url,
-        inline=manifest.inline,
+def _layout(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes) -> CubeLayout:
+    made = []
+    for number in order:
+        at = {
+            f"{axis.folder}/{axis.name}": tuple((one.position, one.start, one.length) for one in axis.sections[number])
+            for axis in axes.by_place.values()
+            if axis.sections[number]
+        }
+        made.append(CubePieceState(url=pieces[number].opened.source, at=at))
+    return CubeLayout(
+        axes={f"{axis.folder}/{axis.name}": axis.length for axis in axes.by_place.values()}, pieces=tuple(made)
     )
-    return replace(member.node, manifest=shifted)
 
 
-def _join_groups(groups: Sequence[GroupNode], axes: Sequence[CubeAxis]) -> GroupNode:
-    """Return a group with the attributes and variables of all pieces. If they differ, the first piece decides."""
-    attributes: dict[str, Json] = {}
-    for group in groups:
-        for name, value in group.attributes.items():
-            attributes.setdefault(name, value)
-    first = groups[0].record
-    if first is None:
+def _assemble(
+    pieces: Sequence[CubePiece], made: Mapping[str, Made], axes: Axes, choices: Choices
+) -> dict[str, GroupNode | ArrayNode]:
+    """Return the nodes of the cube, parents before children."""
+    paths = dict.fromkeys(path for piece in pieces for path in piece.hierarchy.nodes)
+    nodes: dict[str, GroupNode | ArrayNode] = {}
+    for path in paths:
+        groups = [(piece.name, piece.groups[path]) for piece in pieces if path in piece.groups]
+        if groups:
+            nodes[path] = _join_groups(path, groups, made, axes, choices)
+        elif path in made:
+            nodes |= made[path].nodes
+    for axis in axes.by_place.values():
+        path = f"{axis.folder}/{axis.name}"
+        if axis.coordinate is not None and path not in nodes:
+            nodes[path] = make_inline(axis.coordinate.values, (axis.name,), axis.coordinate.attributes)
+    return nodes
+
+
+def _join_groups(
+    path: str, groups: Sequence[tuple[str, GroupNode]], made: Mapping[str, Made], axes: Axes, choices: Choices
+) -> GroupNode:
+    """Return a group with the attributes and variables of all pieces."""
+    attributes, _ = merge(path, [(name, group.attributes) for name, group in groups], choices.attributes)
+    prefix = path.rstrip("/") + "/"
+    records: dict[str, VariableRecord] = {}
+    joined: dict[str, JoinedVariable] = {}
+    for at, one in made.items():
+        if at.startswith(prefix) and "/" not in (name := at[len(prefix) :]):
+            records |= {name: one.records[at]} if at in one.records else {}
+            joined |= {} if one.joined is None else {name: one.joined}
+    first = groups[0][1].record
+    if first is None and not joined and not any(one.parameters for one in records.values()):
         return GroupNode(attributes=attributes)
-    variables: dict[str, VariableRecord] = {}
-    for group in reversed(groups):
-        variables |= {} if group.record is None else dict(group.record.variables)
-    is_classic = all(group.record is not None and group.record.is_classic for group in groups)
-    grows = tuple(dict.fromkeys((*first.unlimited, *[axis.name for axis in axes if axis.name in first.unlimited])))
-    record: GroupRecord = replace(first, unlimited=grows, is_classic=is_classic, variables=variables)
+    first = first or GroupRecord()
+    is_classic = all(group.record is not None and group.record.is_classic for _, group in groups)
+    record = replace(first, is_classic=is_classic, variables=records, joined=joined)
     return GroupNode(attributes=attributes, record=record)
 
 
 def _merge_problems(pieces: Sequence[CubePiece]) -> tuple[Problem, ...]:
     """Return the problems of all pieces, each once, with the name of the first file that has it."""
-    found: dict[str, Problem] = {}
+    found: dict[tuple[str, str], Problem] = {}
     for piece in pieces:
         for problem in piece.hierarchy.problems:
-            key = json.dumps([problem.path, problem.kind])
-            found.setdefault(key, replace(problem, message=f"{problem.message} ({piece.name})"))
+            key = problem.path, problem.kind
+            if key not in found:
+                found[key] = replace(problem, message=f"{problem.message} ({piece.name})")
     return tuple(found.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.commands.combine.calendars import STEPS, TimeUnits
 from h5zarr.errors import Unrepresentable
+from h5zarr.zarr_model.calendars import STEPS, TimeUnits
 
 Values = npt.NDArray[Any]
 _MOST = 2**62
@@ -69,11 +69,3 @@ def _count(values: Values, units: TimeUnits, step: int, epoch: int) -> Values | 
         return None
     whole: Values = counted.astype(np.int64) + shift
     return whole
-
-
-def bounds_of(attributes: Mapping[str, Any]) -> str | None:
-    """Return the name of the variable with the bounds of a coordinate. They have its units. Spec: CF 1.11, 7.1."""
-    for name in ("bounds", "climatology"):
-        if isinstance(found := attributes.get(name), str):
-            return found
-    return None

@@ -179,6 +179,7 @@ def convert(
         source_options=access.options_for(plain_location(given)),
         commit=Commit.of(branch, message),
         overwrite=overwrite,
+        network=access.network,
     )
     options = make_options(zarr_format=zarr_format, strict=strict)
     check_output_before(output, given, zarr_format, is_file=False)

@@ -154,6 +154,7 @@ def translate(
             source_options=access.options_for(location),
             commit=Commit.of(branch, message),
             overwrite=overwrite,
+            network=access.network,
         )
     return run_translation(location, output, options, access, on_open=on_open)
 

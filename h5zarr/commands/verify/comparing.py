@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf, prod
 from typing import Any, NamedTuple
@@ -12,12 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from h5zarr.commands.verify.differences import Unreadable
-from h5zarr.commands.verify.opening import Truth, open_truth
-from h5zarr.commands.verify.regions import BLOCK_NBYTES, Chosen, choose
+from h5zarr.commands.verify.opening import Truth
+from h5zarr.commands.verify.regions import BLOCK_NBYTES, Chosen, Region, choose
 from h5zarr.commands.verify.verified_arrays import Outcome, TrueVariable, Verified, compare_regions
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
 from h5zarr.opening import Opened
+from h5zarr.read.decoding import find_decoder
+from h5zarr.read.read_arrays import ArrayValues
+from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode
 
 _MOST_REGIONS = 1024  # in a run, however small they are
@@ -53,17 +55,23 @@ class Run(NamedTuple):
             yield Run(self.path, number, number + 1, self.nbytes // (self.last - self.first))
 
 
-class Comparer:
-    """Compares with an open file. Caches the last array."""
+class Planned(NamedTuple):
+    """An array whose metadata was compared, and the runs that will compare its values."""
 
-    def __init__(self, work: Work, truth: Truth) -> None:
-        import zarr
+    verified: Verified
+    runs: list[Run]
 
+
+class ArrayComparer(ABC):
+    """Compares arrays with other libraries. Caches the last array. `is_copy`: all of the file is in memory."""
+
+    is_copy = False
+
+    def __init__(self, work: Work) -> None:
         from h5zarr.store import HierarchyStore
 
         self.work = work
-        self.truth = truth
-        self._group = zarr.open_group(HierarchyStore(work.opened), mode="r", zarr_format=3)
+        self._store = HierarchyStore(work.opened)
         self._last: tuple[str, Any, Chosen] | None = None
 
     def node(self, path: str) -> ArrayNode:
@@ -73,16 +81,14 @@ class Comparer:
         return node
 
     def array(self, path: str) -> Any:
-        """Return an array as Zarr reads it."""
-        return self._group[path.lstrip("/")]
+        """Return an array as Zarr reads it, or as h5zarr does if not every version of Zarr knows its chunk grid."""
+        import zarr
 
-    def place(self, path: str) -> str:
-        """Return the path of a node in the file."""
-        return f"/{self.work.root}{path}" if self.work.root else path
-
-    def variable(self, path: str) -> TrueVariable | None:
-        """Return an array as the other library reads it; None if it does not exist. Raises Unreadable."""
-        return self.truth.find(self.place(path))
+        node = self.node(path)
+        decoder = find_decoder(node, self.work.opened.sources.access.limits)
+        if isinstance(node.grid, RegularGrid) or decoder is None:
+            return zarr.open_array(self._store, path=path.lstrip("/"), mode="r", zarr_format=3)
+        return ArrayValues(path, node, decoder, self.work.opened.sources)
 
     def plan(self, path: str) -> tuple[list[Run], int]:
         """Return the runs that compare the values of an array, and its total number of chunks."""
@@ -97,6 +103,43 @@ class Comparer:
                 first, nbytes = number, 0
         return runs, chosen.total
 
+    @abstractmethod
+    def compare(self, run: Run) -> Outcome:
+        """Return the outcome of a run."""
+
+    def regions(self, run: Run) -> list[Region]:
+        """Return the regions of a run."""
+        return self._known(run.path)[1].regions[run.first : run.last]
+
+    def where(self, run: Run) -> str:
+        """Return the region that a run begins with."""
+        return self.regions(run)[0].where
+
+    def _known(self, path: str) -> tuple[Any, Chosen]:
+        """Return an array and the regions of it to compare."""
+        if self._last is None or self._last[0] != path:
+            work, array = self.work, self.array(path)
+            chosen = choose(self.node(path), _element_nbytes(array), work.share, work.seed, work.block_nbytes)
+            self._last = path, array, chosen
+        return self._last[1:]
+
+
+class Comparer(ArrayComparer):
+    """Compares with an open file."""
+
+    def __init__(self, work: Work, truth: Truth) -> None:
+        super().__init__(work)
+        self.truth = truth
+        self.is_copy = truth.is_copy
+
+    def place(self, path: str) -> str:
+        """Return the path of a node in the file."""
+        return f"/{self.work.root}{path}" if self.work.root else path
+
+    def variable(self, path: str) -> TrueVariable | None:
+        """Return an array as the other library reads it; None if it does not exist. Raises Unreadable."""
+        return self.truth.find(self.place(path))
+
     def compare(self, run: Run) -> Outcome:
         """Return the outcome of a run."""
         array, chosen = self._known(run.path)
@@ -108,31 +151,10 @@ class Comparer:
             return Outcome(error="it is no longer in the file")
         return compare_regions(chosen.regions[run.first : run.last], self.node(run.path), array, variable)
 
-    def where(self, run: Run) -> str:
-        """Return the region that a run begins with."""
-        return self._known(run.path)[1].regions[run.first].where
-
-    def _known(self, path: str) -> tuple[Any, Chosen]:
-        """Return an array and the regions of it to compare."""
-        if self._last is None or self._last[0] != path:
-            work, array = self.work, self.array(path)
-            chosen = choose(self.node(path), _element_nbytes(array), work.share, work.seed, work.block_nbytes)
-            self._last = path, array, chosen
-        return self._last[1:]
-
 
 def _element_nbytes(array: Any) -> int:
     nbytes: int = np.dtype(array.dtype).itemsize
     return nbytes
-
-
-@contextmanager
-def open_comparer(work: Work) -> Iterator[Comparer]:
-    """Open the file with another library, for comparing. Raises H5ZarrError."""
-    with open_truth(work.source, work.access) as truth, warnings.catch_warnings():
-        # Zarr warns that other implementations may lack some codecs and types.
-        warnings.filterwarnings("ignore", module=r"zarr\.")
-        yield Comparer(work, truth)
 
 
 class Tally:

@@ -46,7 +46,7 @@ def _open_classic(location: Location, access: Access, nbytes: int) -> ClassicTru
     try:
         import netCDF4
     except ImportError:
-        raise missing("netCDF4", f"{location}: comparing a netCDF-3 file") from None
+        raise missing("netCDF4", "comparing a netCDF-3 file", place=str(location)) from None
     try:
         if location.path is not None:
             return ClassicTruth(netCDF4.Dataset(location.path, "r"))

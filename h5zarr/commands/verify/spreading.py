@@ -15,7 +15,8 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from contextlib import ExitStack, closing
 from typing import TypeAlias
 
-from h5zarr.commands.verify.comparing import Comparer, Run, Work, open_comparer
+from h5zarr.commands.verify.comparers import open_comparer
+from h5zarr.commands.verify.comparing import ArrayComparer, Run, Work
 from h5zarr.commands.verify.verified_arrays import Outcome
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.location import Location
@@ -31,7 +32,7 @@ Done: TypeAlias = tuple[Run, Outcome]
 
 
 def compare(
-    runs: Sequence[Run], comparer: Comparer, workers: int | None, needs: Callable[[Run], bool]
+    runs: Sequence[Run], comparer: ArrayComparer, workers: int | None, needs: Callable[[Run], bool]
 ) -> Generator[Done, None, None]:
     """Yield the outcomes of the runs that are still needed when their turn comes, as they finish.
 
@@ -54,13 +55,13 @@ def compare(
             yield run, comparer.compare(run)
 
 
-def count_processes(comparer: Comparer, runs: Sequence[Run], wanted: int | None) -> int:
+def count_processes(comparer: ArrayComparer, runs: Sequence[Run], wanted: int | None) -> int:
     """Return the number of processes: as requested, or as many as pay off. 1 means this process."""
     if multiprocessing.current_process().daemon or _is_only_here(comparer.work):
         return 1  # daemons cannot start processes, and others could not see the file
     if wanted is not None:
         return wanted
-    if comparer.truth.is_copy:
+    if comparer.is_copy:
         return 1  # each process would read all of it
     return max(1, min(os.cpu_count() or 1, sum(run.nbytes for run in runs) // PAYING_NBYTES))
 
@@ -73,7 +74,7 @@ def _is_only_here(work: Work) -> bool:
 
 
 def _compare_in_processes(
-    runs: Iterable[Run], comparer: Comparer, count: int, needs: Callable[[Run], bool]
+    runs: Iterable[Run], comparer: ArrayComparer, count: int, needs: Callable[[Run], bool]
 ) -> Generator[Done, None, None]:
     work = comparer.work
     try:
@@ -170,7 +171,7 @@ class _Kept:
     """What a process keeps between tasks."""
 
     packed = b""
-    comparer: Comparer | None = None
+    comparer: ArrayComparer | None = None
     stack = ExitStack()
 
 

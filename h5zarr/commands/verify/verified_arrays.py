@@ -185,14 +185,14 @@ def _attributes_differ(
         if value is NotCompared or value is Unreadable:
             continue
         if name == FILL_VALUE and node is not None:
-            found, value = _plain_fill(found), _cast_fill(value, node)
+            found, value = plain_fill(found), cast_fill(value, node)
         if not same_json(found, value):
             yield Difference(f"attribute {name}", repr(found), repr(value))
     for name in sorted(left - _NOTES):
         yield Difference(f"attribute {name}", repr(attributes[name]), "none")
 
 
-def _plain_fill(stored: Json) -> Json:
+def plain_fill(stored: Json) -> Json:
     """Return the number that xarray's form of `_FillValue` encodes."""
     if not isinstance(stored, str):
         return stored
@@ -200,7 +200,7 @@ def _plain_fill(stored: Json) -> Json:
     return float(np.frombuffer(content, "<f8")[0]) if len(content) == 8 else stored
 
 
-def _cast_fill(value: Json, node: ArrayNode) -> Json:
+def cast_fill(value: Json, node: ArrayNode) -> Json:
     """Return a `_FillValue` in the data type of the variable, for comparison."""
     if not isinstance(node.data_type, str) or isinstance(value, str | list):
         return value

@@ -7,17 +7,20 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from h5zarr import __version__
-from h5zarr.commands.verify.comparing import Comparer, Run, Tally, Work, open_comparer
+from h5zarr.commands.verify.comparers import open_comparer
+from h5zarr.commands.verify.comparing import ArrayComparer, Comparer, Planned, Run, Tally, Work
+from h5zarr.commands.verify.cube_comparing import CubeComparer
+from h5zarr.commands.verify.cube_nodes import ordered_runs, verify_cube_nodes
 from h5zarr.commands.verify.differences import Unreadable
 from h5zarr.commands.verify.regions import BLOCK_NBYTES
 from h5zarr.commands.verify.spreading import compare
 from h5zarr.commands.verify.verification_text import difference_lines, verification_counts, verified_lines
 from h5zarr.commands.verify.verified_arrays import Verified, verify_array, verify_group
-from h5zarr.display import summary_repr
-from h5zarr.errors import SourceChanged, Unsupported
+from h5zarr.display import counted, summary_repr
+from h5zarr.errors import ArgumentError, MalformedFile, SourceChanged, Unsupported
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.io.source import open_source
@@ -25,13 +28,6 @@ from h5zarr.io.unchanged import check_unchanged
 from h5zarr.logs import LOG
 from h5zarr.opening import Opened, open_hierarchy
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Json
-
-
-class Planned(NamedTuple):
-    """An array whose metadata was compared, and the runs that will compare its values."""
-
-    verified: Verified
-    runs: list[Run]
 
 
 @dataclass(slots=True, repr=False)
@@ -164,8 +160,9 @@ def verify(
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
     opened = open_hierarchy(references, access)
     try:
-        location = Location.parse(_recorded(opened) if source is None else source)
-        result = Verification(opened.url, str(location))
+        location = _find_source(opened, source)
+        shown = str(location) if opened.cube is None else counted(len(opened.cube.pieces), "file")
+        result = Verification(opened.url, shown)
         result.changed = _find_change(opened)
         if not result.changed:
             work = Work(
@@ -178,12 +175,25 @@ def verify(
                 block_nbytes=BLOCK_NBYTES,
             )
             with open_comparer(work) as comparer:
-                result.library = comparer.truth.library
-                _compare_values(_verify_nodes(result, comparer), comparer, workers, on_array)
+                _compare(result, comparer, workers, on_array)
         result.seconds = time.perf_counter() - started
         return result
     finally:
         opened.close()
+
+
+def _find_source(opened: Opened, source: str | os.PathLike[str] | None) -> Location:
+    """Return the file to compare with; the first one of a cube."""
+    if opened.cube is None:
+        return Location.parse(_recorded(opened) if source is None else source)
+    if source is not None:
+        what = f"{opened.url}: it is joined from {counted(len(opened.cube.pieces), 'file')}, not one"
+        raise ArgumentError(what, remedy="Omit the source: the references know all files.")
+    for piece in opened.cube.pieces:
+        opened.sources.check(piece.url)
+    if not opened.cube.pieces:
+        raise MalformedFile(f"{opened.url}: the layout of the cube names no files")
+    return Location.parse(opened.cube.pieces[0].url)
 
 
 def _recorded(opened: Opened) -> str:
@@ -209,6 +219,25 @@ def _find_change(opened: Opened) -> str:
         except SourceChanged as error:
             return str(error)
     return ""
+
+
+def _compare(
+    result: Verification,
+    comparer: Comparer | CubeComparer,
+    workers: int | None,
+    on_array: Callable[[Verified, int], None] | None,
+) -> None:
+    """Compare metadata, then values, and add what was found to the result."""
+    if isinstance(comparer, CubeComparer):
+        nodes = verify_cube_nodes(comparer)
+        result.groups, result.not_found = nodes.groups, nodes.not_found
+        result.arrays = [one.verified for one in nodes.arrays]
+        _compare_values(nodes.arrays, ordered_runs(nodes.arrays, comparer), comparer, workers, on_array)
+        result.library = comparer.truths.library
+        return
+    result.library = comparer.truth.library
+    planned = _verify_nodes(result, comparer)
+    _compare_values(planned, [run for one in planned for run in one.runs], comparer, workers, on_array)
 
 
 def _verify_nodes(result: Verification, comparer: Comparer) -> list[Planned]:
@@ -244,7 +273,8 @@ def _verify_group(path: str, node: GroupNode, comparer: Comparer) -> Verified:
 
 def _compare_values(
     planned: Sequence[Planned],
-    comparer: Comparer,
+    runs: Sequence[Run],
+    comparer: ArrayComparer,
     workers: int | None,
     on_array: Callable[[Verified, int], None] | None,
 ) -> None:
@@ -265,7 +295,6 @@ def _compare_values(
     for tally in tallies.values():
         if tally.is_done:  # there is nothing to compare
             tell(tally.verified, count)
-    runs = [run for one in planned for run in one.runs]
     with closing(compare(runs, comparer, workers, lambda run: tallies[run.path].needs(run))) as found:
         for run, outcome in found:
             tally = tallies[run.path]

@@ -140,7 +140,7 @@ def test_names_can_come_from_a_list(
     assert main(["check", "--files-from", "-"]) == 0
     assert "combining 2 files" in capsys.readouterr().out
     assert main(["check", "--files-from", str(tmp_path / "none.txt")]) == 2
-    assert "none.txt: cannot be read" in capsys.readouterr().err
+    assert "none.txt: No such file or directory" in capsys.readouterr().err
 
 
 def test_nothing_to_check_is_a_wrong_command_line(capsys: pytest.CaptureFixture[str]) -> None:

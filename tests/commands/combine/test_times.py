@@ -9,9 +9,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from h5zarr.commands.combine.calendars import DAY, STEPS, count_days, parse_units
 from h5zarr.commands.combine.times import find_common
 from h5zarr.errors import Unrepresentable
+from h5zarr.zarr_model.calendars import DAY, STEPS, count_days, parse_units
 
 CALENDARS = ("standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day")
 

@@ -110,3 +110,11 @@ def count_days(calendar: str, year: int, month: int, day: int) -> int | None:
 
 def _gregorian_leap_days(last: int) -> int:
     return last // 4 - last // 100 + last // 400
+
+
+def bounds_of(attributes: Mapping[str, Any]) -> str | None:
+    """Return the name of the variable with the bounds of a coordinate. They have its units. Spec: CF 1.11, 7.1."""
+    for name in ("bounds", "climatology"):
+        if isinstance(found := attributes.get(name), str):
+            return found
+    return None

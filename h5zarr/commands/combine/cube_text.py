@@ -1,0 +1,85 @@
+"""The text of a cube: its axes with their gaps, what became of each variable, and a one-line summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from h5zarr.commands.combine.axes import CubeAxis, gaps
+from h5zarr.commands.combine.settings import VariableOutcome
+from h5zarr.commands.translate.translation_text import Phrase, held_text, problem_lines
+from h5zarr.display import counted, readable, shortened
+from h5zarr.io.location import Location
+
+if TYPE_CHECKING:
+    from h5zarr.commands.combine.cube import Cube
+
+_MOST_SHOWN = 5
+_MOST_PIECES = 10
+_SETTING = 'zarr.config.set({"array.rectilinear_chunks": True})'
+
+
+def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str, is_plan: bool = False) -> Iterator[str]:
+    """Return all lines about a cube; only the problems if `quiet`. A plan also lists the files and all variables."""
+    where = counted(len(cube.sources), "file")
+    yield from problem_lines(where, cube.problems, phrase=phrase)
+    if quiet:
+        return
+    yield from problem_lines(where, cube.warnings, "warning: ", phrase=phrase)
+    yield from axis_lines(cube.axes)
+    if is_plan:
+        yield from piece_lines(cube)
+    yield from outcome_lines([one for one in cube.outcomes if one.notes or is_plan], phrase=phrase)
+    yield from reader_lines(cube)
+    done = "can be joined" if is_plan else "joined"
+    yield f"{where} {done} · {held_text(cube.hierarchy)} · {cube.seconds:.2f} s"
+
+
+def piece_lines(cube: Cube) -> Iterator[str]:
+    """Return the files in their order along the axes, with their positions; only the first and last of many."""
+    pieces = cube.provenance.cube.pieces if cube.provenance.cube is not None else ()
+    shown = range(len(pieces))
+    is_long = len(pieces) > 2 * _MOST_PIECES
+    for number in shown:
+        if is_long and _MOST_PIECES <= number < len(pieces) - _MOST_PIECES:
+            if number == _MOST_PIECES:
+                yield f"  … {len(pieces) - 2 * _MOST_PIECES:,} more"
+            continue
+        at = [
+            f"{readable(path.lstrip('/'))} {position}" + (f" to {position + length - 1}" if length > 1 else "")
+            for path, ranges in pieces[number].at.items()
+            for position, _, length in ranges[:_MOST_SHOWN]
+        ]
+        yield f"  {readable(str(Location.parse(pieces[number].url)))}: {', '.join(at) or 'no part of an axis'}"
+
+
+def axis_lines(axes: Sequence[CubeAxis]) -> Iterator[str]:
+    """Return a line about each axis, and a line about its gaps."""
+    for axis in axes:
+        kind = "new dimension" if axis.is_new else "dimension"
+        yield f"{kind} {readable(axis.name)}: {axis.length:,} in {counted(axis.part_count, 'part')}"
+        if found := gaps(axis):
+            shown = ", ".join(f"{before} to {after}" for before, after in found[:_MOST_SHOWN])
+            more = f" and {len(found) - _MOST_SHOWN:,} more" if len(found) > _MOST_SHOWN else ""
+            yield f"  {counted(len(found), 'gap')}: {shown}{more}"
+
+
+def outcome_lines(outcomes: Sequence[VariableOutcome], *, phrase: Phrase = str) -> Iterator[str]:
+    """Return the outcome of each variable, with its notes."""
+    for one in outcomes:
+        notes = [note for note in one.notes if note]
+        first = f": {readable(phrase(notes[0]))}" if notes else ""
+        yield f"{readable(one.path)} {one.how}{first}"
+        for note in notes[1:]:
+            yield f"  {readable(phrase(note))}"
+
+
+def reader_lines(cube: Cube) -> Iterator[str]:
+    """Return which readers open what, if not all readers open everything."""
+    if parts := [one.path for one in cube.outcomes if one.how == "parts"]:
+        names = shortened(", ".join(map(readable, parts)), 200)
+        yield f'only engine="h5zarr" joins {names}; other readers find their parts in the group _h5zarr_parts'
+    if uneven := cube.uneven:
+        names = shortened(", ".join(map(readable, uneven)), 200)
+        yield f"chunks of different lengths in {names}:"
+        yield f'  engine="h5zarr" opens them, and so does zarr from version 3.2 on with {_SETTING}'

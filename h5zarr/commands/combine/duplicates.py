@@ -1,0 +1,183 @@
+"""Files that have the same part of a variable: refuse them by name, or choose one of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from h5zarr.commands.combine.members import Member, inlined_form, times_of
+from h5zarr.commands.combine.order import Section
+from h5zarr.commands.combine.pieces import same_values
+from h5zarr.commands.combine.settings import Context
+from h5zarr.commands.combine.slicing import slice_array
+from h5zarr.commands.combine.times import find_common
+from h5zarr.errors import NotJoinable, Unrepresentable
+from h5zarr.zarr_model.calendars import bounds_of
+
+_CHOOSE = (
+    "Leave out one of the files, or choose with on_duplicate='first', on_duplicate='last' or on_duplicate='newest'."
+)
+
+
+def resolve_duplicates(path: str, members: Sequence[Member], context: Context) -> tuple[list[Member], list[Member]]:
+    """Return members that do not overlap, and those that lost a part to another file.
+
+    Coordinates and bounds may be in several files if their values are the same. Raises NotJoinable.
+    """
+    if len(members[0].box) == 1:
+        return _resolve_along_one(path, members, context)
+    first: dict[Any, Member] = {}
+    lost: list[Member] = []
+    for one in _by_priority(members, context):
+        other = first.setdefault(one.place, one)
+        if other is not one:
+            _check_may_share(path, other, one, context)
+            lost.append(one)
+    return sorted(first.values(), key=lambda one: one.place), lost
+
+
+def _resolve_along_one(path: str, members: Sequence[Member], context: Context) -> tuple[list[Member], list[Member]]:
+    """Return members along one axis, in order. What an earlier one in the order of priority has, later ones lose."""
+    ((axis, _),) = members[0].box.items()
+    order = sorted(members, key=lambda one: one.box[axis].position)
+    if all(one.box[axis].stop <= other.box[axis].position for one, other in pairwise(order)):
+        return order, []
+    kept: list[Member] = []  # in the order of their positions, without overlaps
+    lost: dict[int, Member] = {}
+    for one in _by_priority(members, context):
+        ranges = [one.box[axis]]
+        for other in _overlapping(kept, axis, one.box[axis]):
+            _check_may_share(path, other, one, context)
+            ranges = [rest for here in ranges for rest in _without(here, other.box[axis])]
+            lost[one.number] = one
+        for section in ranges:
+            insort(kept, _narrow(one, axis, section), key=lambda member: member.box[axis].position)
+    return kept, list(lost.values())
+
+
+def _overlapping(kept: Sequence[Member], axis: int, section: Section) -> list[Member]:
+    """Return the members that overlap a section."""
+    last = bisect_left(kept, section.stop, key=lambda member: member.box[axis].position)
+    first = last
+    while first and kept[first - 1].box[axis].stop > section.position:
+        first -= 1
+    return list(kept[first:last])
+
+
+def _without(here: Section, there: Section) -> list[Section]:
+    """Return what is left of a section without another one."""
+    left = []
+    if here.position < min(here.stop, there.position):
+        left.append(Section(here.position, here.start, min(here.stop, there.position) - here.position))
+    if (begin := max(here.position, there.stop)) < here.stop:
+        left.append(Section(begin, here.start + begin - here.position, here.stop - begin))
+    return left
+
+
+def _narrow(member: Member, axis: int, section: Section) -> Member:
+    """Return a member with a part of its range."""
+    old = member.box[axis]
+    if section == old:
+        return member
+    before = member.skipped.get(axis, 0) + section.start - old.start
+    node, skipped = slice_array(member.node, axis, before, section.length)
+    others = {key: value for key, value in member.skipped.items() if key != axis}
+    kept = {**others, **({axis: skipped} if skipped else {})}
+    return replace(member, node=node, box={**member.box, axis: section}, skipped=kept)
+
+
+def _by_priority(members: Sequence[Member], context: Context) -> list[Member]:
+    """Return the members, those first whose values are used where several have them."""
+    match context.choices.on_duplicate:
+        case "last":
+            return sorted(members, key=lambda one: -one.number)
+        case "newest":
+            return sorted(members, key=lambda one: (_time_of_change(one), one.number), reverse=True)
+    return sorted(members, key=lambda one: one.number)
+
+
+def _time_of_change(member: Member) -> str:
+    times = [state.identity.mtime for state in member.piece.states() if state.identity.mtime is not None]
+    if not times:
+        what = f"{member.piece.name}: it is not known when it was changed"
+        raise NotJoinable(what, remedy="Use on_duplicate='first' or on_duplicate='last'.")
+    return max(times)
+
+
+def _check_may_share(path: str, one: Member, other: Member, context: Context) -> None:
+    """Raise NotJoinable if two files have the same part of a variable, unless they may or the user chose one."""
+    if context.choices.on_duplicate != "refuse":
+        return
+    names = f"{one.piece.name} and {other.piece.name}"
+    if not _is_shared(one, context):
+        raise NotJoinable(f"{names}: both have the same part of {path}{_where(one, other)}", remedy=_CHOOSE)
+    if not has_same_part(one, other):
+        raise NotJoinable(f"{names}: {path} differs between them{_where(one, other)}", remedy=_CHOOSE)
+
+
+def _is_shared(member: Member, context: Context) -> bool:
+    """Return whether several files may have the same part of a variable: a coordinate, bounds, or without an axis."""
+    if len(member.box) < len(context.axes.names) or len(member.node.dimension_names) == 1:
+        return True
+    nodes = member.piece.arrays.values()
+    return member.path.rpartition("/")[2] in {bounds_of(node.attributes) for node in nodes}
+
+
+def _where(one: Member, other: Member) -> str:
+    """Return the part that two members share, for a message."""
+    said = []
+    for axis, section in one.box.items():
+        begin = max(section.position, other.box[axis].position)
+        end = min(section.stop, other.box[axis].stop) - 1
+        name = one.node.dimension_names[axis]
+        said.append(f"{name} {begin}" if begin == end else f"{name} {begin} to {end}")
+    return f", at {', '.join(said)}" if said else ""
+
+
+def has_same_part(one: Member, other: Member) -> bool:
+    """Return whether two files have the same values where they overlap; times may be counted in different units."""
+    parts = [_overlap(one, other), _overlap(other, one)]
+    units = times_of(one), times_of(other)
+    if units[0] is None or units[1] is None or units[0] == units[1]:
+        return same_values(*parts)
+    try:
+        common = find_common([(parts[0], units[0]), (parts[1], units[1])])
+    except Unrepresentable:
+        return False
+    return same_values(common.convert(parts[0], units[0]), common.convert(parts[1], units[1]))
+
+
+def _overlap(one: Member, other: Member) -> Any:
+    """Return the values of a member that are in the range of another."""
+    values, key = one.values(), []
+    for axis in range(values.ndim):
+        if axis not in one.box:
+            key.append(slice(None))
+            continue
+        here, there = one.box[axis], other.box[axis]
+        begin, end = max(here.position, there.position), min(here.stop, there.stop)
+        key.append(slice(begin - here.position, end - here.position))
+    return values[tuple(key)]
+
+
+def check_constant(path: str, members: Sequence[Member], fail: Callable[[str], None]) -> None:
+    """Call `fail` with a reason if a variable without the joined axes differs between files."""
+    first = members[0]
+    known = inlined_form(first.node)
+    values: Any = None
+    for one in members[1:]:
+        if one.node.dimension_names != first.node.dimension_names or one.node.shape != first.node.shape:
+            fail(f"its shape in {one.piece.name} is not that in {first.piece.name}")
+            return
+        if one.meaning.units != first.meaning.units or one.meaning.numbers != first.meaning.numbers:
+            fail(f"its units or packing in {one.piece.name} are not those in {first.piece.name}")
+            return
+        if known is not None and inlined_form(one.node) == known:
+            continue
+        values = first.values() if values is None else values
+        if not same_values(values, one.values()):
+            fail(f"its values in {one.piece.name} differ from those in {first.piece.name}")
+            return

@@ -1,0 +1,312 @@
+"""Each variable of a cube: what differs between the files, and the arrays that result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+
+from h5zarr.commands.combine.attributes import merge_attributes
+from h5zarr.commands.combine.axes import CubeAxis
+from h5zarr.commands.combine.duplicates import check_constant, resolve_duplicates
+from h5zarr.commands.combine.inline_values import is_small, missing_number, require_room, write_inline
+from h5zarr.commands.combine.meaning import find_flags
+from h5zarr.commands.combine.members import Member
+from h5zarr.commands.combine.parts import Built, build_array, find_boxes, own_slots, whole_slots
+from h5zarr.commands.combine.regimes import adapt_few, group_regimes, has_gaps
+from h5zarr.commands.combine.settings import Context, VariableOutcome, some_names
+from h5zarr.errors import NotJoinable, Unrepresentable
+from h5zarr.zarr_model.fill_values import encode_fill
+from h5zarr.zarr_model.grid import RegularGrid
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Json, Manifest, VariableRecord
+from h5zarr.zarr_model.joined import PARTS_GROUP, JoinedPart, JoinedVariable, part_path
+
+_LEAVE_OUT = "Leave the variable out with exclude=[PATH]."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Made:
+    """What a variable became: nodes by path, its record or its parts, and a summary."""
+
+    outcome: VariableOutcome
+    nodes: Mapping[str, ArrayNode | GroupNode] = field(default_factory=dict)
+    records: Mapping[str, VariableRecord] = field(default_factory=dict)
+    joined: JoinedVariable | None = None
+
+
+def make_variable(path: str, members: Sequence[Member], context: Context) -> Made:
+    """Return the arrays of a variable, or why it is refused."""
+    try:
+        if not any(one.box for one in members):
+            return _keep_constant(path, members, context)
+        return _join(path, members, context)
+    except Unrepresentable as error:
+        reason, remedy = str(error), error.remedy
+    except NotJoinable as error:
+        reason, remedy = str(error).removeprefix(f"{path}: "), error.remedy
+    return Made(outcome=VariableOutcome(path=path, how="refused", notes=(reason, remedy)))
+
+
+def _keep_constant(path: str, members: Sequence[Member], context: Context) -> Made:
+    """Return a variable that has none of the axes. It must be the same in all files, or the user takes the first."""
+    notes: list[str] = []
+
+    def fail(reason: str) -> None:
+        if context.choices.constant == "refuse":
+            raise NotJoinable(f"{path}: {reason}", remedy=f"Take the first file's with constant='first'. {_LEAVE_OUT}")
+        notes.append(f"{reason}; the first is used")
+
+    check_constant(path, members, fail)
+    first = members[0]
+    manifest = first.node.manifest
+    shifted = Manifest(
+        index=manifest.index,
+        address=manifest.address,
+        nbytes=manifest.nbytes,
+        source=manifest.source + first.first_url,
+        inline=manifest.inline,
+    )
+    merged, dropped = merge_attributes(path, members, context.choices.attributes)
+    node = replace(first.node, manifest=shifted, attributes=merged)
+    outcome = VariableOutcome(path=path, how="constant", notes=(*notes, *dropped))
+    return Made(outcome=outcome, nodes={path: node}, records=_records(path, first.record))
+
+
+def _records(path: str, record: VariableRecord | None) -> dict[str, VariableRecord]:
+    return {} if record is None else {path: record}
+
+
+def _join(path: str, members: Sequence[Member], context: Context) -> Made:
+    _check_shapes(path, members, context)
+    _check_units(path, members, context)
+    members, lost = resolve_duplicates(path, members, context)
+    notes = [f"{some_names(lost)}: a part that another file also has is not used"] if lost else []
+    axes = context.axes.of(path, members[0].node.dimension_names)
+    shape = tuple(
+        axes[number].length if number in axes else length for number, length in enumerate(members[0].node.shape)
+    )
+    is_complete = sum(prod(one.shape) for one in members) == prod(shape)
+    if not is_complete:
+        notes.append(_describe_missing(members, axes))
+    if (made := _try_inline(path, members, shape, is_complete, context)) is not None:
+        return replace(made, outcome=replace(made.outcome, notes=(*notes, *made.outcome.notes)))
+    regimes, again = adapt_few(group_regimes(members), context.budget)
+    if again:
+        notes.append(f"{some_names(again)}: stored differently from most, so encoded again and inlined")
+    if len(regimes) == 1 and not any(one.skipped for one in regimes[0]):
+        try:
+            return _make_one(path, regimes[0], axes, is_complete, context, notes)
+        except Unrepresentable as error:
+            notes.append(str(error).removeprefix(f"{path}: "))
+    return _make_parts(path, members, shape, tuple(axes), context, notes)
+
+
+def _check_shapes(path: str, members: Sequence[Member], context: Context) -> None:
+    """Raise NotJoinable unless all members have the same dimensions, and the same lengths except along the axes."""
+    first = members[0]
+    for one in members:
+        if one.node.dimension_names != first.node.dimension_names:
+            named = [f"({', '.join(member.node.dimension_names)}) in {member.piece.name}" for member in (first, one)]
+            raise NotJoinable(f"{path}: its dimensions are {named[0]} and {named[1]}", remedy=_LEAVE_OUT)
+        lengths = zip(first.node.dimension_names, first.node.shape, one.node.shape, strict=True)
+        for number, (name, length, other) in enumerate(lengths):
+            if number not in first.box and length != other:
+                what = f"{path}: {name} has {length} elements in {first.piece.name} and {other} in {one.piece.name}"
+                raise NotJoinable(what)
+
+
+def _check_units(path: str, members: Sequence[Member], context: Context) -> None:
+    """Raise NotJoinable if the numbers do not measure the same in all files. Times are converted."""
+    if path in context.times:
+        return
+    first, flags = members[0], dict[tuple[Json, ...], tuple[str, Member]]()
+    texts: dict[str, Member] = {}
+    for one in members:
+        if one.meaning.units != first.meaning.units:
+            units = [json.dumps(some.node.attributes.get("units"), ensure_ascii=False) for some in (first, one)]
+            about = "its enumeration differs" if units[0] == units[1] else f"its units are {' and '.join(units)}"
+            what = f"{path}: {about}, in {first.piece.name} and {one.piece.name}"
+            raise NotJoinable(what, remedy=f"Convert the files to the same units. {_LEAVE_OUT}")
+        text = str(one.node.attributes.get("flag_meanings"))
+        if text in texts and texts[text].node.attributes.get("flag_values") == one.node.attributes.get("flag_values"):
+            continue
+        texts[text] = one
+        for value, meaning in find_flags(one.node.attributes).items():
+            known, other = flags.setdefault(value, (meaning, one))
+            if known != meaning:
+                shown = ", ".join(map(str, value))
+                what = f"{path}: the flag {shown} means {known} in {other.piece.name} and {meaning} in {one.piece.name}"
+                raise NotJoinable(what, remedy=_LEAVE_OUT)
+
+
+def _describe_missing(members: Sequence[Member], axes: Mapping[int, CubeAxis]) -> str:
+    there = {one.number for one in members}
+    count = len(next(iter(axes.values())).sections)
+    lacking = count - len(there)
+    return f"missing in {lacking:,} of {count:,} files, where it reads as missing data"
+
+
+# --- small variables, and times that are converted
+
+
+def _try_inline(
+    path: str, members: Sequence[Member], shape: tuple[int, ...], is_complete: bool, context: Context
+) -> Made | None:
+    """Return a variable as one inlined chunk; None if it should not or cannot be inlined."""
+    times = context.times.get(path)
+    size = int(np.prod(shape, dtype=np.int64))
+    is_same = len({(one.meaning.kind, one.meaning.numbers) for one in members}) == 1
+    if times is None and not (is_same and _have_common_type(members)):
+        return None
+    if times is None and size and not is_small(members, context.budget):
+        return None
+    if times is not None:
+        require_room(path, members, context.budget)
+    try:
+        missing = None if is_complete else missing_number(path, members[0], members[0].dtype)
+    except Unrepresentable:
+        return None
+    merged, notes = merge_attributes(path, members, context.choices.attributes)
+    first = replace(members[0], node=replace(members[0].node, attributes=merged))
+    node = write_inline([first, *members[1:]], shape, times, missing)
+    if times is not None:
+        notes = (*notes, f"times of different units become {times.units!r}")
+    record = members[0].record
+    if record is not None and (times is not None or len({one.dtype for one in members}) > 1):
+        record = replace(record, form=replace(record.form, number=None), types={})
+    outcome = VariableOutcome(path=path, how="inlined", notes=notes)
+    return Made(outcome=outcome, nodes={path: node}, records=_records(path, record))
+
+
+def _have_common_type(members: Sequence[Member]) -> bool:
+    kinds = {one.dtype.kind for one in members}
+    return len({one.dtype for one in members}) == 1 or kinds <= set("iuf")
+
+
+# --- one array
+
+
+def _make_one(
+    path: str,
+    members: Sequence[Member],
+    axes: Mapping[int, CubeAxis],
+    is_complete: bool,
+    context: Context,
+    notes: list[str],
+) -> Made:
+    """Return a variable as one array. Raises Unrepresentable if that cannot hold it."""
+    if not is_complete and len({one.meaning.numbers for one in members}) > 1:
+        raise Unrepresentable("files that pack their values differently lack some of them")
+    slots = whole_slots(members, axes)
+    attributes, dropped = merge_attributes(path, members, context.choices.attributes)
+    fill_value = _choose_fill(path, members, is_complete=is_complete)
+    built = build_array(members, slots, fill_value, attributes)
+    nodes: dict[str, ArrayNode | GroupNode] = {path: built.node}
+    record, more = _name_parameters(path, built, context.paths)
+    nodes |= more
+    if built.parameters:
+        notes = [*notes, _describe_parameters(members)]
+    if not isinstance(built.node.grid, RegularGrid):
+        notes = [*notes, "chunks of different lengths"]
+    outcome = VariableOutcome(path=path, how="joined", notes=(*notes, *dropped))
+    return Made(outcome=outcome, nodes=nodes, records=_records(path, record))
+
+
+def _describe_parameters(members: Sequence[Member]) -> str:
+    names = [
+        name
+        for name in members[0].meaning.parameters
+        if len({np.asarray(one.meaning.parameters[name]).tobytes() for one in members}) > 1
+    ]
+    return f'each file has its own {" and ".join(names)}, which only engine="h5zarr" applies'
+
+
+def _name_parameters(
+    path: str, built: Built, taken: frozenset[str]
+) -> tuple[VariableRecord | None, dict[str, ArrayNode]]:
+    """Return the record with the names of the parameters' variables, and these variables by path."""
+    parent, _, name = path.rpartition("/")
+    names, nodes = {}, {}
+    for parameter, node in built.parameters.items():
+        own = f"{name}_{parameter.lstrip('_')}"
+        while f"{parent}/{own}" in taken:
+            own += "_"
+        names[parameter] = own
+        nodes[f"{parent}/{own}"] = node
+    if not names:
+        return built.record, {}
+    return replace(built.record or VariableRecord(), parameters=names), nodes
+
+
+def _choose_fill(path: str, members: Sequence[Member], *, is_complete: bool) -> Json:
+    """Return the fill value of an array. It matters only for chunks that no file has."""
+    unwritten = [one for one in members if has_gaps(one.node)]
+    if is_complete:
+        return (unwritten or members)[0].node.fill_value
+    dtype = members[0].dtype
+    encoded: Json = encode_fill(dtype, np.asarray(missing_number(path, members[0], dtype), dtype))
+    if any(json.dumps(one.node.fill_value) != json.dumps(encoded) for one in unwritten):
+        raise Unrepresentable("unwritten chunks and missing files read as different values")
+    return encoded
+
+
+# --- several arrays
+
+
+def _make_parts(
+    path: str,
+    members: Sequence[Member],
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    context: Context,
+    notes: list[str],
+) -> Made:
+    """Return a variable as several arrays in a group of their own, which engine="h5zarr" joins."""
+    parent = path.rpartition("/")[0]
+    name = path.rpartition("/")[2]
+    nodes: dict[str, ArrayNode | GroupNode] = {}
+    for folder in (f"{parent}/{PARTS_GROUP}", f"{parent}/{PARTS_GROUP}/{name}"):
+        nodes[folder] = GroupNode(attributes={})
+    parts = []
+    built = [one for some in group_regimes(members) for one in _build_parts(path, some, context)]
+    for number, (some, made) in enumerate(built):
+        at = part_path(path, number)
+        folder = at.rpartition("/")[0]
+        record, more = _name_parameters(at, made, frozenset((at,)))
+        own = some[0].piece.hierarchy.nodes.get(parent or "/")
+        is_classic = isinstance(own, GroupNode) and own.record is not None and own.record.is_classic
+        variables = {} if record is None else {name: record}
+        nodes[folder] = GroupNode(attributes={}, record=GroupRecord(is_classic=is_classic, variables=variables))
+        nodes |= {at: made.node, **more}
+        relative = at.removeprefix(f"{parent}/")
+        parts.append(JoinedPart(path=relative, boxes=find_boxes(some, own_slots(some))))
+    joined = JoinedVariable(dimension_names=members[0].node.dimension_names, shape=shape, axes=axes, parts=tuple(parts))
+    notes = [*notes, *_describe_parts(built)]
+    return Made(outcome=VariableOutcome(path=path, how="parts", notes=tuple(notes)), nodes=nodes, joined=joined)
+
+
+def _build_parts(path: str, members: Sequence[Member], context: Context) -> list[tuple[Sequence[Member], Built]]:
+    """Return the arrays of one regime: one array, or one for each shape of chunks."""
+    attributes, _ = merge_attributes(path, members, context.choices.attributes)
+    fill_value = _choose_fill(path, members, is_complete=True)
+    try:
+        return [(members, build_array(members, own_slots(members), fill_value, attributes))]
+    except Unrepresentable:
+        groups = group_regimes(members, whole_chunks=True)
+        if len(groups) == 1:
+            raise
+        return [(some, build_array(some, own_slots(some), fill_value, attributes)) for some in groups]
+
+
+def _describe_parts(built: Sequence[tuple[Sequence[Member], Built]]) -> list[str]:
+    """Return what distinguishes the arrays of a variable, with the files of each."""
+    said = []
+    for number, (some, made) in enumerate(built):
+        codecs = "+".join(str(codec["name"]).rpartition(".")[2] for codec in made.node.codecs)
+        chunks = "×".join(map(str, made.node.grid.largest_shape))
+        about = f"{some[0].dtype}, {codecs}, chunks of {chunks}"
+        said.append(f"part {number}: {about}, from {some_names(some, 2)}")
+    return said[:4] + ([f"and {len(said) - 4:,} more parts"] if len(said) > 4 else [])

@@ -1,0 +1,179 @@
+"""A variable in the files of a cube: where each belongs, and which values it has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.commands.combine.axes import Axes, CubeAxis
+from h5zarr.commands.combine.meaning import Meaning, find_meaning
+from h5zarr.commands.combine.order import Section
+from h5zarr.commands.combine.pieces import CubePiece
+from h5zarr.commands.combine.slicing import slice_array
+from h5zarr.zarr_model.calendars import TimeUnits, bounds_of, parse_units
+from h5zarr.zarr_model.codecs import byte_order
+from h5zarr.zarr_model.data_types import decode_data_type
+from h5zarr.zarr_model.grid import RegularGrid
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Manifest, VariableRecord
+
+Values = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Member:
+    """A variable in one file, or a range of it, with a dimension of length 1 for each new axis that it gets.
+
+    `box` says where it belongs, by the number of the dimension. `node` is cut to this range, but may begin up to a
+    chunk earlier: `skipped` has the number of elements before the range, by dimension. `number` is that of the file.
+    """
+
+    number: int
+    piece: CubePiece
+    path: str
+    node: ArrayNode
+    record: VariableRecord | None
+    box: Mapping[int, Section]
+    meaning: Meaning
+    first_url: int
+    skipped: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return decode_data_type(self.node.data_type, byte_order(self.node.codecs))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the range."""
+        return tuple(
+            self.box[axis].length if axis in self.box else length for axis, length in enumerate(self.node.shape)
+        )
+
+    @property
+    def place(self) -> tuple[tuple[int, int], ...]:
+        """The positions along the joined dimensions."""
+        return tuple((axis, section.position) for axis, section in self.box.items())
+
+    def values(self) -> Values:
+        """Return all values of the range as stored, with the new axes."""
+        whole = self.piece.values(self.path)
+        added = len(self.node.shape) - whole.ndim
+        key = [slice(None)] * len(self.node.shape)
+        for axis, section in self.box.items():
+            key[axis] = slice(section.start, section.start + section.length)
+        return whole.reshape((1,) * added + whole.shape)[tuple(key)]
+
+
+def find_members(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes) -> dict[str, list[Member]]:
+    """Return the variables by path, with the files that have them, in this `order` of their numbers.
+
+    A constant has one member for each file.
+    """
+    found: dict[str, list[Member]] = {}
+    first_url = 0
+    for number in order:
+        piece = pieces[number]
+        gaining = _new_axes(piece, axes)
+        for path, node in piece.arrays.items():
+            members = found.setdefault(path, [])
+            gained = [axis for axis in gaining(path) if axis.name not in node.dimension_names]
+            made = _expand(node, gained)
+            record = piece.hierarchy.record_of(path)
+            dtype = decode_data_type(node.data_type, byte_order(node.codecs))
+            whole = Member(
+                number=number,
+                piece=piece,
+                path=path,
+                node=made,
+                record=record,
+                box={},
+                meaning=find_meaning(node, record, dtype),
+                first_url=first_url,
+            )
+            joined = axes.of(path, made.dimension_names)
+            members += _sections(whole, {axis: one.sections[number] for axis, one in joined.items()})
+        first_url += len(piece.hierarchy.urls)
+    return found
+
+
+def _sections(whole: Member, sections: Mapping[int, tuple[Section, ...]]) -> list[Member]:
+    """Return a member for each range of the file that belongs together."""
+    made = [whole]
+    for axis, ranges in sections.items():
+        made = [replace(one, box={**one.box, axis: section}) for one in made for section in ranges]
+    return [_cut(one) for one in made]
+
+
+def _cut(member: Member) -> Member:
+    for axis, section in member.box.items():
+        if section.length < member.node.shape[axis]:
+            node, skipped = slice_array(member.node, axis, section.start, section.length)
+            member = replace(member, node=node, skipped={**member.skipped, **({axis: skipped} if skipped else {})})
+    return member
+
+
+def _new_axes(piece: CubePiece, axes: Axes) -> Any:
+    """Return a function that returns the new axes of a variable. Coordinates get only the axis with their own name."""
+    coordinates = _coordinates(piece) if axes.new else set()
+
+    def gaining(path: str) -> list[CubeAxis]:
+        name = path.rpartition("/")[2]
+        return [axis for axis in axes.new if path not in coordinates or name == axis.name]
+
+    return gaining
+
+
+def _coordinates(piece: CubePiece) -> set[str]:
+    """Return the paths of coordinates by xarray's rules: named like a dimension, or listed in `coordinates`."""
+    found = set()
+    for path, node in piece.hierarchy.nodes.items():
+        folder = path if isinstance(node, GroupNode) else path.rpartition("/")[0]
+        named = node.attributes.get("coordinates")
+        if isinstance(named, str):
+            found |= {f"{folder.rstrip('/')}/{name}" for name in named.split()}
+        if isinstance(node, ArrayNode) and path.rpartition("/")[2] in node.dimension_names:
+            found.add(path)
+    return found
+
+
+def _expand(node: ArrayNode, axes: Sequence[CubeAxis]) -> ArrayNode:
+    """Return an array with a leading dimension of length 1 for each new axis."""
+    if not axes:
+        return node
+    count, manifest = len(axes), node.manifest
+    zeros = np.zeros((manifest.count, count), np.int64)
+    return replace(
+        node,
+        grid=RegularGrid((1,) * count + node.shape, (1,) * count + node.chunk_shape),
+        dimension_names=(*[axis.name for axis in axes], *node.dimension_names),
+        manifest=Manifest(
+            address=manifest.address,
+            nbytes=manifest.nbytes,
+            source=manifest.source,
+            index=np.concatenate((zeros, manifest.index), axis=1),
+            inline={(0,) * count + key: content for key, content in manifest.inline.items()},
+        ),
+    )
+
+
+def times_of(member: Member) -> TimeUnits | None:
+    """Return the time units of a variable; bounds have those of the variable that they belong to."""
+    own = parse_units(member.node.attributes)
+    if own is not None:
+        return own
+    folder, _, name = member.path.rpartition("/")
+    for path, node in member.piece.arrays.items():
+        if path.rpartition("/")[0] == folder and bounds_of(node.attributes) == name:
+            return parse_units(node.attributes)
+    return None
+
+
+def inlined_form(node: ArrayNode) -> Any:
+    """Return the values of an inlined array in a form that can be compared; None for one that is referenced."""
+    if node.manifest.count:
+        return None
+    return node.shape, json.dumps(node.data_type), json.dumps(node.codecs), dict(node.manifest.inline)

@@ -1,0 +1,235 @@
+"""Compare a part of a cube with one of its files: what the numbers mean there, then the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.commands.verify.cube_places import Cell, StoredVariable
+from h5zarr.commands.verify.differences import Difference, Values
+from h5zarr.commands.verify.json_values import NotCompared, same_json
+from h5zarr.commands.verify.verified_arrays import TrueVariable, cast_fill, plain_fill
+from h5zarr.zarr_model.calendars import STEPS, TimeUnits
+from h5zarr.zarr_model.hierarchy import ArrayNode, Json
+from h5zarr.zarr_model.missing import FILL_VALUE, decode_missing
+
+PARAMETERS = ("scale_factor", "add_offset", FILL_VALUE, "missing_value")
+"""Attributes that say which number a stored number means. They may differ between files."""
+
+_MEANING = (*PARAMETERS, "_Unsigned", "_Encoding", "dtype")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CubeArray:
+    """An array of a cube and what its numbers mean: its time units, and parameters along one of its dimensions."""
+
+    stored: StoredVariable
+    times: TimeUnits | None = None
+    parameters: Mapping[str, Values] = field(default_factory=dict)
+    parameter_axis: int = 0
+
+    @property
+    def node(self) -> ArrayNode:
+        return self.stored.node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FileVariable:
+    """A variable of a file, with its attributes in JSON form and its time units."""
+
+    number: int
+    variable: TrueVariable
+    attributes: Mapping[str, Any]
+    times: TimeUnits | None = None
+
+
+def cell_differs(array: CubeArray, cell: Cell, found: Values, file: FileVariable) -> Difference | None:
+    """Return how the values of a cell differ from those in a file; indexes are those of the cube."""
+    differs = _shape_differs(array, cell, file) or _meaning_differs(array, cell, file)
+    if differs is not None:
+        return differs
+    new = len(array.node.shape) - len(file.variable.shape)
+    rank = len(file.variable.own_shape)
+    source = cell.source(file.number)[new:]
+    # NetCDF shows a variable as long as its unlimited dimension. What is beyond its end is not compared.
+    own = tuple(
+        slice(min(one.start, extent), min(one.stop, extent))
+        for one, extent in zip(source[:rank], file.variable.own_shape, strict=True)
+    )
+    if any(one.start == one.stop for one in own):
+        return None
+    expected = file.variable.read(own)
+    if source[rank:]:  # chunks may split the elements of an array data type
+        inside: tuple[Any, ...] = (..., *source[rank:])
+        expected = expected[inside]
+    expected = expected.reshape((1,) * new + expected.shape)
+    found = found[tuple(slice(0, length) for length in expected.shape)]
+    difference = _values_differ(array, found, expected, file)
+    return None if difference is None else difference.moved(cell.start)
+
+
+def _shape_differs(array: CubeArray, cell: Cell, file: FileVariable) -> Difference | None:
+    """Return how the shape in a file differs from what the cube says about it."""
+    shape, new = file.variable.shape, len(array.node.shape) - len(file.variable.shape)
+    if new < 0 or any(number not in array.stored.axes for number in range(new)):
+        return Difference("shape", str(array.node.shape), str(shape))
+    grows = (*file.variable.grows, *(False for _ in shape[len(file.variable.grows) :]))
+    for number, length in enumerate(array.node.shape):
+        axis = array.stored.axes.get(number)
+        ours = length if axis is None else axis.lengths.get(file.number, 0)
+        theirs = 1 if number < new else shape[number - new]
+        if ours != theirs and not (number >= new and grows[number - new] and ours > theirs):
+            return Difference(f"length of {array.node.dimension_names[number]}", str(ours), str(theirs))
+    return None
+
+
+# --- what the numbers mean
+
+
+def _meaning_differs(array: CubeArray, cell: Cell, file: FileVariable) -> Difference | None:
+    """Return how units or packing differ. Times may have other units: their values are compared as times."""
+    ours, theirs = array.times, file.times
+    if (ours is None) != (theirs is None) or (ours is None and not _same(array, file, "units")):
+        found, expected = (repr(one.get("units")) for one in (array.node.attributes, file.attributes))
+        return Difference("units", found, expected)
+    if ours is not None and theirs is not None and ours.calendar != theirs.calendar:
+        return Difference("calendar", repr(ours.calendar), repr(theirs.calendar))
+    is_converted = _is_converted(ours, theirs)
+    for name in _MEANING:
+        if is_converted and name in PARAMETERS:
+            continue  # applied when times are compared
+        if name in array.parameters:
+            if difference := _parameter_differs(array, cell, file, name):
+                return difference
+        elif not _same(array, file, name):
+            ours_shown, theirs_shown = (
+                repr(one.get(name, "missing")) for one in (array.node.attributes, file.attributes)
+            )
+            return Difference(f"attribute {name}", ours_shown, theirs_shown)
+    return None
+
+
+def _same(array: CubeArray, file: FileVariable, name: str) -> bool:
+    found, expected = array.node.attributes.get(name), file.attributes.get(name)
+    if name not in array.node.attributes:
+        # A `_FillValue` that masks nothing is left out: docs/fill-values.md.
+        return name == FILL_VALUE or name not in file.attributes or not isinstance(expected, str | int | float | list)
+    if name not in file.attributes:
+        return False
+    if expected is NotCompared or not isinstance(expected, str | int | float | list):
+        return True
+    if name == FILL_VALUE:
+        found, expected = plain_fill(found), cast_fill(expected, array.node)
+    return same_json(found, expected)
+
+
+def _parameter_differs(array: CubeArray, cell: Cell, file: FileVariable, name: str) -> Difference | None:
+    """Return how the recorded parameters of a cell differ from the attribute of its file."""
+    along = cell.inner[array.parameter_axis]
+    expected: Json = file.attributes.get(name)
+    if name == FILL_VALUE and expected is not None:
+        expected = cast_fill(expected, array.node)
+    for number, found in enumerate(array.parameters[name][along].tolist()):
+        if not same_json(found, expected):
+            shown = "none" if expected is None else repr(expected)
+            return Difference(name, repr(found), shown, (cell.start[array.parameter_axis] + number,))
+    return None
+
+
+# --- values
+
+
+def _is_converted(ours: TimeUnits | None, theirs: TimeUnits | None) -> bool:
+    if ours is None or theirs is None:
+        return False
+    return (ours.step, ours.epoch) != (theirs.step, theirs.epoch)
+
+
+def _values_differ(array: CubeArray, found: Values, expected: Values, file: FileVariable) -> Difference | None:
+    if array.times is not None and file.times is not None and _is_converted(array.times, file.times):
+        masks = (
+            _is_missing(found, array.node.attributes, array.node),
+            _is_missing(expected, file.attributes, array.node),
+        )
+        return times_differ(found, expected, array.times, file.times, masks)
+    is_number = found.dtype.kind in "iuf" and expected.dtype.kind in "iuf"
+    if (
+        is_number
+        and found.dtype.newbyteorder("=") != expected.dtype.newbyteorder("=")
+        and not array.node.manifest.count
+    ):
+        # Files of different types share an inlined array, whose type can hold the values of all.
+        converted = expected.astype(found.dtype)
+        if np.array_equal(converted.astype(expected.dtype), expected, equal_nan=expected.dtype.kind == "f"):
+            expected = converted
+    return file.variable.differs(found, expected)
+
+
+def _is_missing(values: Values, attributes: Mapping[str, Any], node: ArrayNode) -> npt.NDArray[np.bool_]:
+    """Return which times are missing."""
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
+    for name in (FILL_VALUE, "missing_value"):
+        number = plain_fill(attributes.get(name)) if name == FILL_VALUE else attributes.get(name)
+        if isinstance(number, int | float):
+            missing = missing | (values == np.asarray(number).astype(values.dtype))
+    return missing
+
+
+def times_differ(
+    found: Values, expected: Values, ours: TimeUnits, theirs: TimeUnits, missing: tuple[Values, Values]
+) -> Difference | None:
+    """Return how times in different units differ. A float may be the nearest one to the time.
+
+    `missing` says which of each are missing.
+    """
+    for index in np.ndindex(found.shape):
+        if missing[0][index] and missing[1][index]:
+            continue
+        count, number = found[index].item(), expected[index].item()
+        is_same = missing[0][index] == missing[1][index]
+        if is_same:
+            made = (count * ours.step + ours.epoch - theirs.epoch) / theirs.step
+            room = float(np.spacing(np.abs(expected[index]))) if expected.dtype.kind == "f" else 0
+            is_same = abs(made - number) <= room
+        if not is_same:
+            return Difference("time", _shown(count, ours), _shown(number, theirs), index)
+    return None
+
+
+def _shown(number: float, units: TimeUnits) -> str:
+    name = next(name for name, step in STEPS.items() if step == units.step)
+    return f"{number!r} {units.in_steps(name)}"
+
+
+def missing_differs(array: CubeArray, found: Values, cell: Cell) -> Difference | None:
+    """Return which values of a cell are not missing data, although no file has any."""
+    number: Any = None
+    if found.dtype.kind in "iuf":
+        number = decode_missing(array.node.attributes.get(FILL_VALUE), found.dtype.newbyteorder("="))
+    if number is None and found.dtype.kind == "f":
+        number = np.array(np.nan, found.dtype)
+    is_missing = (
+        np.zeros(found.shape, bool) if number is None else (found == number) | ((found != found) & (number != number))
+    )
+    if is_missing.all():
+        return None
+    index = tuple(int(at) for at in np.argwhere(~is_missing)[0])
+    return Difference("value", repr(found[index].item()), "missing data, because no file has it", index).moved(
+        cell.start
+    )
+
+
+def not_equal_attributes(node: ArrayNode, expected: Mapping[str, Any]) -> Iterator[Difference]:
+    """Yield how the other attributes of an array differ from those of its first file.
+
+    The cube may lack some of them, and have more from other files.
+    """
+    for name, value in expected.items():
+        if name in (*_MEANING, "units", "calendar") or name not in node.attributes:
+            continue
+        if isinstance(value, str | int | float | list) and not same_json(node.attributes[name], value):
+            yield Difference(f"attribute {name}", repr(node.attributes[name]), repr(value))
