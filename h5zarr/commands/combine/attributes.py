@@ -27,7 +27,8 @@ def merge(
 ) -> tuple[Mapping[str, Json], tuple[str, ...]]:
     """Return the attributes of several files, by their names, as one, and a note about those that are left out.
 
-    `how` is "first" (those of the first file), "drop-conflicts" (those without different values) or "strict".
+    `how` is "first" (those of the first file), "drop-conflicts" (those without different values) or "strict". Those that
+    are `kept` are always the first file's.
     Raises NotJoinable for "strict" if any attribute differs.
     """
     first_name, first = named[0]
@@ -39,8 +40,10 @@ def merge(
         if attributes == first:
             continue
         for name, value in attributes.items():
+            if name in kept:
+                continue  # an attribute of another file would decode the values of the first
             text = json.dumps(value, sort_keys=True)
-            if texts.setdefault(name, text) != text and name not in kept:
+            if texts.setdefault(name, text) != text:
                 conflicts.setdefault(name, other_name)
             merged.setdefault(name, value)
         if how == "strict":

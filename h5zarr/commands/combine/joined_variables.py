@@ -290,15 +290,19 @@ def _make_parts(
 
 def _build_parts(path: str, members: Sequence[Member], context: Context) -> list[tuple[Sequence[Member], Built]]:
     """Return the arrays of one regime: one array, or one for each shape of chunks."""
-    attributes, _ = merge_attributes(path, members, context.choices.attributes)
-    fill_value = _choose_fill(path, members, is_complete=True)
     try:
-        return [(members, build_array(members, own_slots(members), fill_value, attributes))]
+        return [(members, _build_part(path, members, context))]
     except Unrepresentable:
         groups = group_regimes(members, whole_chunks=True)
         if len(groups) == 1:
             raise
-        return [(some, build_array(some, own_slots(some), fill_value, attributes)) for some in groups]
+        return [(some, _build_part(path, some, context)) for some in groups]
+
+
+def _build_part(path: str, members: Sequence[Member], context: Context) -> Built:
+    """Return one array with nothing but these members. Its attributes are theirs alone: they decode its values."""
+    attributes, _ = merge_attributes(path, members, context.choices.attributes)
+    return build_array(members, own_slots(members), _choose_fill(path, members, is_complete=True), attributes)
 
 
 def _describe_parts(built: Sequence[tuple[Sequence[Member], Built]]) -> list[str]:
