@@ -98,6 +98,8 @@ def _recorded_source(provenance: Provenance | None) -> str | None:
 
 def _settled(url: str) -> str:
     """Return the absolute path if `url` is a relative path, and `url` otherwise."""
+    if url.startswith("/") or "://" in url:  # as most are, and a cube may have many
+        return url
     location = Location.parse(url)
     return url if not location.path or os.path.isabs(location.path) else location.absolute()
 

@@ -15,7 +15,7 @@ from h5zarr.io.access import Access
 from h5zarr.io.ranges import read_one
 from h5zarr.io.span import Span
 from h5zarr.opening import Opened, open_hierarchy
-from h5zarr.read.chunk_rows import ChunkRows, chunk_rows
+from h5zarr.read.chunk_rows import ChunkTable
 from h5zarr.read.gathering import Gathering
 from h5zarr.read.keys import find_chunk, find_metadata, list_children, list_keys, metadata_of
 from h5zarr.read.sources import sized
@@ -94,7 +94,7 @@ class HierarchyStore(Store):
     def __init__(self, opened: Opened) -> None:
         super().__init__(read_only=True)
         self._opened = opened
-        self._rows: dict[str, ChunkRows] = {}
+        self._tables: dict[str, ChunkTable] = {}
         self._gathering: Gathering | None = None
         self._is_open = True
 
@@ -164,12 +164,12 @@ class HierarchyStore(Store):
         path, index = found
         node = self._opened.hierarchy.nodes[path]
         assert isinstance(node, ArrayNode)
-        if path not in self._rows:
-            self._rows[path] = chunk_rows(node)
-        rows = self._rows[path]
         if any(number >= count for number, count in zip(index, node.grid.grid_shape, strict=True)):
             return None
+        if path not in self._tables:
+            self._tables[path] = ChunkTable(node)
         number = node.grid.number(np.array([index], np.int64))
+        rows = self._tables[path].rows(number)
         inline = int(rows.find_inline(number)[0])
         if inline >= 0:
             return rows.inline[inline]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import overload
 
 from h5zarr.errors import MalformedFile
 from h5zarr.io.location import Location
@@ -21,12 +23,33 @@ class CubePieceState:
     at: Mapping[str, tuple[Range, ...]]
 
 
+class _LatePieces(Sequence[CubePieceState]):
+    """Pieces that are decoded when they are used: opening a cube of many files does not need them."""
+
+    def __init__(self, encoded: Sequence[Json], axes: Mapping[str, int]) -> None:
+        self._encoded, self._axes = encoded, axes
+        self._decoded: tuple[CubePieceState, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self._encoded)
+
+    @overload
+    def __getitem__(self, number: int) -> CubePieceState: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[CubePieceState]: ...
+    def __getitem__(self, number: int | slice) -> CubePieceState | Sequence[CubePieceState]:
+        if self._decoded is None:
+            with _expecting_our_form():
+                self._decoded = tuple(_decode_piece(piece, self._axes) for piece in self._encoded)
+        return self._decoded[number]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CubeLayout:
     """The length of each axis, by its path, and the files in their order along the axes."""
 
     axes: Mapping[str, int]
-    pieces: tuple[CubePieceState, ...]
+    pieces: Sequence[CubePieceState]
 
     def to_json(self) -> Json:
         """Return the layout for writing, without secrets."""
@@ -41,13 +64,21 @@ class CubeLayout:
 
     @classmethod
     def from_json(cls, value: Json) -> CubeLayout:
-        """Return the layout that `to_json` encoded, except for secrets. Raises MalformedFile for anything else."""
-        try:
+        """Return the layout that `to_json` encoded, except for secrets. Raises MalformedFile for anything else.
+
+        Pieces of another form raise it when they are used.
+        """
+        with _expecting_our_form():
             axes = {str(path): _number(length) for path, length in value["axes"].items()}
-            pieces = tuple(_decode_piece(piece, axes) for piece in value["pieces"])
-        except (AttributeError, KeyError, TypeError, ValueError):
-            raise MalformedFile("the layout of the cube does not have h5zarr's form") from None
-        return cls(axes=axes, pieces=pieces)
+            return cls(axes=axes, pieces=_LatePieces(list(value["pieces"]), axes))
+
+
+@contextmanager
+def _expecting_our_form() -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise MalformedFile("the layout of the cube does not have h5zarr's form") from None
 
 
 def _decode_piece(value: Json, axes: Mapping[str, int]) -> CubePieceState:

@@ -76,9 +76,10 @@ def _decode_problem(value: Json) -> Problem:
 
 def _decode_source(value: Json) -> SourceState:
     """Return a source. Fields of later versions are ignored."""
-    match value:
-        case {"url": str(url), "nbytes": int(nbytes)}:
-            state = {name: value.get(name) for name in ("etag", "mtime", "version")}
-            if all(one is None or isinstance(one, str) for one in state.values()):
-                return SourceState(url, Identity(nbytes=nbytes, **state))
+    if isinstance(value, dict):
+        url, nbytes = value.get("url"), value.get("nbytes")
+        etag, mtime, version = value.get("etag"), value.get("mtime"), value.get("version")
+        is_text = all(one is None or isinstance(one, str) for one in (etag, mtime, version))
+        if isinstance(url, str) and isinstance(nbytes, int) and is_text:
+            return SourceState(url, Identity(nbytes=nbytes, etag=etag, mtime=mtime, version=version))
     raise MalformedFile("the record of a source file does not have h5zarr's form")

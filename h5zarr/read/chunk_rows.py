@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from h5zarr.zarr_model.chunk_selection import Column
 from h5zarr.zarr_model.grid import ChunkGrid
-from h5zarr.zarr_model.hierarchy import ArrayNode
+from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,9 +37,66 @@ class ChunkRows:
         return _find(self.inline_number, wanted)
 
 
-def chunk_rows(node: ArrayNode) -> ChunkRows:
+class ChunkTable:
+    """The rows of an array, found when they are needed: all of them, or record by record if its manifest has records.
+
+    Many threads may use it. If two need the same record at the same time, both read it, with the same result.
+    """
+
+    def __init__(self, node: ArrayNode) -> None:
+        self._grid, self._manifest = node.grid, node.manifest
+        self._all: ChunkRows | None = None
+        self._records: dict[int, ChunkRows] = {}
+
+    def everything(self) -> ChunkRows:
+        """Return all rows."""
+        if self._all is None:
+            self._all = chunk_rows(self._grid, self._manifest)
+        return self._all
+
+    def rows(self, wanted: Column) -> ChunkRows:
+        """Return rows that include those of the chunks with these numbers."""
+        size = self._manifest.record_size
+        if self._all is not None or size is None:
+            return self.everything()
+        records = np.unique(wanted // size).tolist()
+        lacking = [number for number in records if number not in self._records]
+        for number, found in zip(lacking, self._manifest.read_records(lacking) if lacking else (), strict=True):
+            self._records[number] = chunk_rows(self._grid, found)
+        joined = _join([self._records[number] for number in records])
+        if len(records) * size >= self._grid.chunk_count:
+            self._all = joined
+        return joined
+
+
+_NO_ROWS = ChunkRows(
+    number=np.empty(0, np.int64),
+    address=np.empty(0, np.int64),
+    nbytes=np.empty(0, np.int64),
+    source=np.empty(0, np.int32),
+    inline_number=np.empty(0, np.int64),
+    inline=(),
+)
+
+
+def _join(parts: Sequence[ChunkRows]) -> ChunkRows:
+    """Return the rows of several records, which are in order."""
+    if len(parts) == 1:
+        return parts[0]
+    parts = [_NO_ROWS, *parts]
+    sources = [np.broadcast_to(np.asarray(part.source, np.int32), len(part.number)) for part in parts]
+    return ChunkRows(
+        number=np.concatenate([part.number for part in parts]),
+        address=np.concatenate([part.address for part in parts]),
+        nbytes=np.concatenate([part.nbytes for part in parts]),
+        source=np.concatenate(sources),
+        inline_number=np.concatenate([part.inline_number for part in parts]),
+        inline=tuple(content for part in parts for content in part.inline),
+    )
+
+
+def chunk_rows(grid: ChunkGrid, manifest: ChunkLocations) -> ChunkRows:
     """Return the rows of an array's manifest, without chunks outside the grid, which cannot be selected."""
-    grid, manifest = node.grid, node.manifest
     number, kept = _number(manifest.index, grid)
     order = kept[np.argsort(number, kind="stable")] if (np.diff(number) < 0).any() else kept
     whole = len(order) == manifest.count and order is kept

@@ -6,7 +6,7 @@ group has the facts about the file that Zarr cannot express.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -47,6 +47,13 @@ class ChunkLocations(Protocol):
     def count(self) -> int:
         """The number of referenced chunks."""
 
+    @property
+    def record_size(self) -> int | None:
+        """How many chunks of the grid, in row-major order, are in a record; None if there are no records."""
+
+    def read_records(self, numbers: Sequence[int]) -> Sequence[ChunkLocations]:
+        """Return the chunks of each of these records."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Manifest:
@@ -72,6 +79,13 @@ class Manifest:
     def count(self) -> int:
         """The number of referenced chunks."""
         return len(self.address)
+
+    @property
+    def record_size(self) -> None:
+        return None
+
+    def read_records(self, numbers: Sequence[int]) -> Sequence[ChunkLocations]:
+        raise TypeError("this manifest has no records")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -89,7 +89,7 @@ def _beginnings(node: ArrayNode, element_nbytes: int, block_nbytes: int) -> list
 
 def _sample(node: ArrayNode, total: int, share: float | None, rng: random.Random) -> set[int]:
     """Return the numbers of the chunks to compare, in row-major order of the grid."""
-    rows = chunk_rows(node)
+    rows = chunk_rows(node.grid, node.manifest)
     chosen = {0, total - 1}
     for count, stride in zip(node.grid.grid_shape, node.grid.strides, strict=True):
         chosen.add((count - 1) * stride)  # the last chunk along each axis, which may extend past the end

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import prod
@@ -55,6 +55,7 @@ class ArrayParts:
     path: str
     grid: tuple[int, ...]
     separator: str
+    record_size: int
     parts: tuple[Part, ...]
 
     @property
@@ -113,11 +114,12 @@ def decode_parquet(index: ParquetIndex, load: Load, name: str) -> References:
             return _decode_others(index, load(tuple(part.name for part in index.parts)))
         found = assemble(Document(entries=dict(index.entries), provenance=index.own.provenance))
         nodes = dict(found.hierarchy.nodes)
+        numbers = {url: number for number, url in enumerate(index.own.urls)}
         for array in index.arrays:
             node = nodes.get(f"/{array.path}")
             if isinstance(node, ArrayNode):
-                late = LateManifest(partial(_load_manifest, array, index.own, load, name))
-                nodes[f"/{array.path}"] = replace(node, manifest=late)
+                read = partial(_load_manifests, array, index.own.token, numbers, load, name)
+                nodes[f"/{array.path}"] = replace(node, manifest=LateManifest(read, array.record_size))
         hierarchy = replace(found.hierarchy, nodes=nodes, urls=index.own.urls)
         return References(hierarchy=hierarchy, provenance=found.provenance)
 
@@ -154,22 +156,40 @@ def _array_parts(
     )
     if any(part.first < 0 or part.count <= 0 for part in parts):
         raise MalformedFile(f"{path}: there are files of chunks outside the grid")
-    return ArrayParts(path=path, grid=grid.grid_shape, separator=metadata.get("dimension_separator", "."), parts=parts)
+    separator = metadata.get("dimension_separator", ".")
+    return ArrayParts(path=path, grid=grid.grid_shape, separator=separator, record_size=size, parts=parts)
 
 
-def _load_manifest(array: ArrayParts, own: OwnIndex, load: Load, name: str) -> Manifest:
-    """Return the locations of an array's chunks, from the files of the container that `own` describes."""
-    contents = load(tuple(part.name for part in array.parts))
+def _load_manifests(
+    array: ArrayParts, token: str, numbers: Mapping[str, int], load: Load, name: str, records: Sequence[int] | None
+) -> list[Manifest]:
+    """Return the chunks of each of these records of an array; for None, of all records together.
+
+    `numbers` has the numbers of the sources by their URLs.
+    """
+    if records is None:
+        groups = [array]
+    else:
+        by_first = {part.first: part for part in array.parts}
+        wanted = [by_first.get(number * array.record_size) for number in records]
+        groups = [replace(array, parts=() if part is None else (part,)) for part in wanted]
+    contents = load(tuple(part.name for group in groups for part in group.parts))
     with naming_errors(name):
-        if any(part.name not in contents for part in array.parts):
-            raise SourceChanged(f"/{array.path}: files with its references are missing", remedy=_REPLACED)
-        run, inline = _decode_array(array, contents, own.token)
-        numbers = {url: number for number, url in enumerate(own.urls)}
-        if not numbers.keys() >= set(run.urls):
-            raise MalformedFile(f"/{array.path}: some references point to a file that is not among the sources")
-        table = np.array([numbers[url] for url in run.urls] or [0], np.int32)
-        source = int(table[run.source]) if isinstance(run.source, int) else table[run.source]
-        return Manifest(index=run.index, address=run.address, nbytes=run.nbytes, source=source, inline=inline)
+        return [_decode_manifest(group, token, numbers, contents) for group in groups]
+
+
+def _decode_manifest(
+    array: ArrayParts, token: str, numbers: Mapping[str, int], contents: Mapping[str, bytes]
+) -> Manifest:
+    """Return the chunks in the files of an array. They belong to the container that `token` names."""
+    if any(part.name not in contents for part in array.parts):
+        raise SourceChanged(f"/{array.path}: files with its references are missing", remedy=_REPLACED)
+    run, inline = _decode_array(array, contents, token)
+    if not numbers.keys() >= set(run.urls):
+        raise MalformedFile(f"/{array.path}: some references point to a file that is not among the sources")
+    table = np.array([numbers[url] for url in run.urls] or [0], np.int32)
+    source = int(table[run.source]) if isinstance(run.source, int) else table[run.source]
+    return Manifest(index=run.index, address=run.address, nbytes=run.nbytes, source=source, inline=inline)
 
 
 def _decode_others(index: ParquetIndex, contents: Mapping[str, bytes]) -> References:

@@ -26,7 +26,8 @@ from h5zarr.zarr_model.metadata import EncodedNode
 
 METADATA = ".zmetadata"
 OURS = "h5zarr"
-RECORD_SIZE = 100_000
+_RECORD_SIZES = (10_000, 100_000)
+_FILES = 100
 _MOST_FILES = 100_000
 _KEYS = {"name": "v2", "configuration": {"separator": "."}}
 
@@ -39,18 +40,28 @@ class FileSink(Protocol):
     def write_file(self, name: str, content: bytes | memoryview, /) -> None: ...
 
 
-def write_parquet(fitted: Fitted, provenance: Provenance, out: FileSink, *, record_size: int = RECORD_SIZE) -> None:
+def write_parquet(fitted: Fitted, provenance: Provenance, out: FileSink, *, record_size: int | None = None) -> None:
     """Write the fitted references to `out`, with metadata of either Zarr version."""
+    manifests = {path: node.manifest for path, node in fitted.nodes.items() if node.manifest is not None}
+    record_size = record_size or choose_record_size(max((one.count for one in manifests.values()), default=0))
     arrays = {
-        path[1:]: find_records(node.manifest, _grid_shape(fitted.hierarchy.nodes[path]), record_size)
-        for path, node in fitted.nodes.items()
-        if node.manifest is not None
+        path[1:]: find_records(manifest, _grid_shape(fitted.hierarchy.nodes[path]), record_size)
+        for path, manifest in manifests.items()
     }
     if fitted.zarr_format == 3:
         head: dict[str, Json] = {"metadata": dict(_entries_v3(fitted))}
     else:
         head = {"zarr_consolidated_format": 1, "metadata": dict(_entries_v2(fitted))}
     _write(head, arrays, fitted.hierarchy.urls, provenance, out, record_size)
+
+
+def choose_record_size(count: int) -> int:
+    """Return the rows of a file for arrays of at most `count` chunks.
+
+    A reader loads a whole file for one chunk, so they are small; but large arrays should not need too many of them.
+    """
+    small, large = _RECORD_SIZES
+    return small if count <= small * _FILES else large
 
 
 def is_own_metadata(content: bytes) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from h5zarr.commands.translate.translate import translate
 from h5zarr.commands.translate.translation import Translation
-from h5zarr.containers.parquet.parquet_writing import RECORD_SIZE
+from h5zarr.containers.parquet.parquet_writing import choose_record_size
 from h5zarr.opening import open_hierarchy
 from tests.collections_of_files import any_samples, translatable_shared
 from tests.containers.hierarchies import assert_same
@@ -52,8 +52,9 @@ def check_references(done: Translation, directory: Path, most_arrays: int) -> No
         manifest = done.fitted.nodes[path].manifest
         assert manifest is not None
         grid = mapper._get_chunk_sizes(path[1:])
-        assert math.prod(grid) <= RECORD_SIZE or manifest.count < RECORD_SIZE
-        if manifest.count + len(manifest.inline) == 0 or math.prod(grid) > RECORD_SIZE:
+        size = choose_record_size(manifest.count)
+        assert math.prod(grid) <= size or manifest.count < size
+        if manifest.count + len(manifest.inline) == 0 or math.prod(grid) > size:
             continue
         with lenient():
             columns = mapper.open_refs(path[1:], 0)
