@@ -27,8 +27,8 @@ def merge(
 ) -> tuple[Mapping[str, Json], tuple[str, ...]]:
     """Return the attributes of several files, by their names, as one, and a note about those that are left out.
 
-    `how` is "first" (those of the first file), "drop-conflicts" (those without different values) or "strict". Attributes
-    in `kept` are always the first file's.
+    `how` is "first" (those of the first file), "drop-conflicts" (those without different values) or "strict".
+    Attributes in `kept` are always those of the first file.
     Raises NotJoinable for "strict" if any attribute differs.
     """
     first_name, first = named[0]
