@@ -22,6 +22,7 @@ from h5zarr.zarr_model.names import NAME_KIND, URL_KIND
 
 if TYPE_CHECKING:
     from h5zarr.commands.translate.options import Options
+    from h5zarr.commands.translate.translation import Translation
 
 # Kinds of warnings about URLs and names in references. They matter when writing references, not when reading.
 _OF_REFERENCES = ("secret", URL_KIND, NAME_KIND)
@@ -114,6 +115,14 @@ def recorded_identities(urls: tuple[str, ...], provenance: Provenance | None) ->
         for number, state in enumerate(provenance.sources):
             known[number] = known[number] or Identity(nbytes=state.identity.nbytes)
     return tuple(known)
+
+
+def open_translation(translation: Translation, access: Access) -> Opened:
+    """Return a file that was translated in this process, without reading it again."""
+    hierarchy = translation.hierarchy
+    expected = tuple(state.identity for state in translation.provenance.sources)
+    sources = Sources(urls=hierarchy.urls, access=access, expected=expected)
+    return Opened(url=translation.source, source=hierarchy.urls[0], hierarchy=hierarchy, sources=sources)
 
 
 def _open_file(source: Source, location: Location, sources: Sources, verify: bool, options: Options | None) -> Opened:

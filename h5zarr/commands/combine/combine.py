@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from h5zarr.commands.combine.along import Along, AlongInput, parse_along
 from h5zarr.commands.combine.cube import Cube, join_pieces
 from h5zarr.commands.combine.pieces import UNCUT, CubePiece
 from h5zarr.commands.combine.settings import Choices
-from h5zarr.commands.combine.sources import close_pieces, find_pieces, open_pieces
+from h5zarr.commands.combine.sources import CubeSources, close_pieces, find_pieces, open_pieces
 from h5zarr.commands.translate.options import make_options
 from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.containers.container import Commit, Output
@@ -27,7 +27,7 @@ from h5zarr.io.location import Location
 
 
 def combine(
-    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    sources: CubeSources,
     out: str | os.PathLike[str] | None = None,
     *,
     along: AlongInput | None = None,
@@ -62,7 +62,8 @@ def combine(
     ----------
     sources
         Paths, URLs, directories or patterns: HDF5 and netCDF files, or references to them in any container. The
-        directory of an index stands for the references in it, so that no file is read again.
+        directory of an index stands for the references in it, so that no file is read again. Results of
+        `h5zarr.translate` and `h5zarr.translate_many` are joined as they are.
     out
         Where to write: a name ending in .json, .json.gz, .json.zst or .parquet, `icechunk+file:///DIRECTORY` or
         `icechunk+s3://BUCKET/PREFIX`; `-` is standard output. None writes nothing.
@@ -134,23 +135,28 @@ def combine(
     found = find_pieces(sources, access)
     output = None
     if out is not None:
+        first, *others = found.locations
         output = Output(
             location=Location.parse(out),
             storage_options=output_options,
-            source_options=access.options_for(found.urls[0] if found.urls else ""),
+            source_options=access.options_for(first.text),
             commit=Commit.of(branch, message),
             overwrite=overwrite,
             network=access.network,
         )
-        check_output_before(output, Location.parse(found.urls[0]), options.zarr_format, is_file=False)
-        for url in found.urls[1:]:
-            check_output(output.location, Location.parse(url))
-    pieces, broken = open_pieces(found, access, options, at_once=at_once, skip_broken=skip_broken, on_file=on_file)
-    try:
-        cube = join_pieces(pieces, given or _detect_axis(pieces), options.inlining, choices, broken)
-    finally:
-        close_pieces(pieces)
-    cube = replace(cube, seconds=time.perf_counter() - started)
+        check_output_before(output, first, options.zarr_format, is_file=False)
+        for location in others:
+            check_output(output.location, location)
+
+    def join() -> Cube:
+        """Open and join the files. What is known about each is forgotten before the result is written."""
+        pieces, broken = open_pieces(found, access, options, at_once=at_once, skip_broken=skip_broken, on_file=on_file)
+        try:
+            return join_pieces(pieces, given or _detect_axis(pieces), options.inlining, choices, broken)
+        finally:
+            close_pieces(pieces)
+
+    cube = replace(join(), seconds=time.perf_counter() - started)
     return cube if output is None or dry_run else _write(cube, output, strict=strict)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.commands.translate.options import Options
+from h5zarr.commands.translate.selecting import Selection
+from h5zarr.commands.translate.translation import Translation
 from h5zarr.containers.provenance import SourceState
-from h5zarr.errors import Unsupported
+from h5zarr.errors import NotJoinable, Unsupported
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
-from h5zarr.opening import Opened, open_hierarchy
+from h5zarr.opening import Opened, open_hierarchy, open_translation
 from h5zarr.read.decoding import find_decoder
 from h5zarr.read.read_arrays import ArrayValues
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy
@@ -67,7 +69,27 @@ class CubePiece:
 def open_piece(url: str | os.PathLike[str], access: Access, options: Options) -> CubePiece:
     """Open a file or references. Only metadata and small arrays are read."""
     opened = open_hierarchy(url, access, options=options)
-    return CubePiece(str(Location.parse(url)), opened)
+    is_selected = opened.sources.references is None  # the selection is part of scanning a file
+    return _make_piece(str(Location.parse(url)), opened, Selection() if is_selected else options.selection)
+
+
+def translated_piece(translation: Translation, access: Access, options: Options) -> CubePiece:
+    """Return a file that was translated in this process."""
+    return _make_piece(translation.source, open_translation(translation, access), options.selection)
+
+
+def _make_piece(name: str, opened: Opened, selection: Selection) -> CubePiece:
+    """Return the selected part of opened references. Raises NotJoinable for a cube that one array cannot hold."""
+    hierarchy = selection.apply_to_references(opened.hierarchy)
+    for path, node in hierarchy.nodes.items():
+        record = node.record if isinstance(node, GroupNode) else None
+        if record is None:
+            continue
+        packed = [name for name, variable in record.variables.items() if variable.parameters]
+        for variable in (*record.joined, *packed):
+            what = f"{name}: {path.rstrip('/')}/{variable} was joined from files that are stored differently"
+            raise NotJoinable(what, remedy="Join the files of this cube, together with the others.")
+    return CubePiece(name, replace(opened, hierarchy=hierarchy))
 
 
 def same_values(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:

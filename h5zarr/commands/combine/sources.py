@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from h5zarr.commands.check.check import find_sources
-from h5zarr.commands.combine.pieces import CubePiece, open_piece
+from h5zarr.commands.combine.pieces import CubePiece, open_piece, translated_piece
 from h5zarr.commands.index.catalog import CATALOG, PARTS, Catalog
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.rows import Row
 from h5zarr.commands.translate.many import work_through
 from h5zarr.commands.translate.options import Options
+from h5zarr.commands.translate.translation import Translation
 from h5zarr.errors import H5ZarrError, Problem, SourceError
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 
-Names = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+CubeSource: TypeAlias = str | os.PathLike[str] | Translation
+CubeSources: TypeAlias = CubeSource | Iterable[CubeSource]
 
 
 class NotIndexed(SourceError):
@@ -29,19 +32,29 @@ class NotIndexed(SourceError):
 
 @dataclass(frozen=True, slots=True)
 class FoundSources:
-    """What to open, and the files of an index that cannot be joined, with the reasons."""
+    """What to open, what is translated already, and the files of an index that cannot be joined, with the reasons."""
 
     urls: tuple[str, ...]
+    translated: tuple[Translation, ...] = ()
     unusable: tuple[tuple[str, H5ZarrError], ...] = ()
 
+    @property
+    def locations(self) -> list[Location]:
+        """Where all sources are. No output may replace one of them."""
+        return [Location.parse(url) for url in (*self.urls, *[one.hierarchy.urls[0] for one in self.translated])]
 
-def find_pieces(sources: Names, access: Access) -> FoundSources:
+
+def find_pieces(sources: CubeSources, access: Access) -> FoundSources:
     """Return what to open: files and references. The directory of an index stands for its references."""
-    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    given = [sources] if isinstance(sources, str | os.PathLike | Translation) else list(sources)
     urls: list[str] = []
     unusable: list[tuple[str, H5ZarrError]] = []
     plain: list[str | os.PathLike[str]] = []
+    translated: list[Translation] = []
     for source in given:
+        if isinstance(source, Translation):
+            translated.append(source)
+            continue
         place = _index_at(Location.parse(source), access)
         if place is None:
             plain.append(source)
@@ -51,9 +64,11 @@ def find_pieces(sources: Names, access: Access) -> FoundSources:
                 urls.append(place.locate(row.output))
             else:
                 unusable.append((row.source, _explain(row)))
-    if plain or not given:
+    if plain or not (urls or translated or unusable):
         urls = [*find_sources(plain, access), *urls]
-    return FoundSources(tuple(dict.fromkeys(urls)), tuple(unusable))
+    if not urls and not translated:
+        raise unusable[0][1]
+    return FoundSources(tuple(dict.fromkeys(urls)), tuple(translated), tuple(unusable))
 
 
 def _index_at(source: Location, access: Access) -> Place | None:
@@ -106,9 +121,11 @@ def open_pieces(
             raise one
         if on_file is not None:
             on_file(str(Location.parse(url)), len(found.urls))
-    if not opened:
+    pieces = [opened[url] for url in found.urls if url in opened]
+    pieces += [translated_piece(one, access, options) for one in found.translated]
+    if not pieces:
         raise next(iter(broken.values()))
-    return [opened[url] for url in found.urls if url in opened], tuple(_describe(broken))
+    return pieces, tuple(_describe(broken))
 
 
 def _describe(broken: dict[str, H5ZarrError]) -> Iterable[Problem]:

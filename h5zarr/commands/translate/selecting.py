@@ -1,13 +1,15 @@
-"""Select the part of a tree that the user asked for."""
+"""Select the part of a file, or of references, that the user asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from h5zarr.errors import ArgumentError, Problem
 from h5zarr.patterns import compile_patterns
-from h5zarr.tree import Tree, TreeGroup, Variable
+from h5zarr.tree import Tree, Variable
+from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy
 
 
 class NothingSelected(ArgumentError):
@@ -18,6 +20,36 @@ class NothingSelected(ArgumentError):
         "Names are case-sensitive, and a pattern without a leading slash matches at any depth. "
         "h5zarr inspect lists the names."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """What a selection needs to know about an array: the names of its dimensions, and its attribute `coordinates`."""
+
+    dimensions: tuple[str, ...]
+    coordinates: object
+
+
+Nodes: TypeAlias = Mapping[str, _Array | None]
+"""Arrays by path; None for a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Selected:
+    """The selected nodes: their old paths by their new ones, and a predicate for new paths."""
+
+    root: str
+    paths: Mapping[str, str]
+    wanted: Callable[[str], bool]
+
+    def kept(self, problems: tuple[Problem, ...]) -> tuple[Problem, ...]:
+        """Return the problems of the selected part and of the file as a whole."""
+
+        def is_kept(problem: Problem) -> bool:
+            moved = _below(problem.path.split("@")[0], self.root)
+            return problem.path == "/" or (moved is not None and self.wanted(moved))
+
+        return tuple(filter(is_kept, problems))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,58 +64,85 @@ class Selection:
     exclude: Sequence[str] = ()
 
     def apply(self, tree: Tree) -> Tree:
-        """Return the selected part, including its problems."""
+        """Return the selected part of a file, including its problems."""
+        found = self._select(
+            {
+                path: _Array(node.dimensions, node.attributes.get("coordinates"))
+                if isinstance(node, Variable)
+                else None
+                for path, node in tree.nodes.items()
+            }
+        )
+        return replace(
+            tree,
+            nodes={path: tree.nodes[old] for path, old in found.paths.items()},
+            problems=found.kept(tree.problems),
+            warnings=found.kept(tree.warnings),
+        )
+
+    def apply_to_references(self, hierarchy: Hierarchy) -> Hierarchy:
+        """Return the selected part of references, including their problems."""
+        if self == Selection():
+            return hierarchy
+        found = self._select(
+            {
+                path: _Array(node.dimension_names, node.attributes.get("coordinates"))
+                if isinstance(node, ArrayNode)
+                else None
+                for path, node in hierarchy.nodes.items()
+            }
+        )
+        return replace(
+            hierarchy,
+            nodes={path: hierarchy.nodes[old] for path, old in found.paths.items()},
+            problems=found.kept(hierarchy.problems),
+            warnings=found.kept(hierarchy.warnings),
+        )
+
+    def _select(self, nodes: Nodes) -> _Selected:
+        """Return what is selected. Raises NothingSelected if there is nothing."""
         root = "/" + self.group.strip("/")
-        if not isinstance(tree.nodes.get(root), TreeGroup):
+        if nodes.get(root, "") is not None:
             raise NothingSelected(f"the file has no group {root}", remedy="h5zarr inspect lists the groups.")
-        below = {moved: node for path, node in tree.nodes.items() if (moved := _below(path, root)) is not None}
+        old = {moved: path for path in nodes if (moved := _below(path, root)) is not None}
+        below = {moved: nodes[path] for moved, path in old.items()}
         wanted = self._wanted(below)
-        nodes = {path: node for path, node in below.items() if isinstance(node, TreeGroup) or wanted(path)}
-        if self.exclude and not _has_variable(nodes) and _has_variable(below):
+        kept: Nodes = {path: node for path, node in below.items() if node is None or wanted(path)}
+        if self.exclude and not any(kept.values()) and any(below.values()):
             raise NothingSelected(
                 f"{', '.join(self.exclude)} excludes every array",
                 remedy="Exclude less: h5zarr inspect lists the names.",
             )
         if self.include:
-            nodes = _without_idle_groups(nodes)
-        return replace(
-            tree,
-            nodes=nodes,
-            problems=_kept(tree.problems, root, wanted),
-            warnings=_kept(tree.warnings, root, wanted),
-        )
+            kept = _without_idle_groups(kept)
+        return _Selected(root, {path: old[path] for path in kept}, wanted)
 
-    def _wanted(self, nodes: Mapping[str, TreeGroup | Variable]) -> Callable[[str], bool]:
+    def _wanted(self, nodes: Nodes) -> Callable[[str], bool]:
         """Return a predicate for paths. Raises NothingSelected if nothing matches `include`."""
         excluded = compile_patterns(self.exclude)
         if not self.include:
             return lambda path: not excluded(path)
         included = compile_patterns(self.include)
-        named = [path for path, node in nodes.items() if isinstance(node, Variable) and included(path)]
+        named = [path for path, node in nodes.items() if node is not None and included(path)]
         if not named:
             raise NothingSelected(f"nothing matches {', '.join(self.include)}")
         along = {coordinate for path in named for coordinate in _coordinates(path, nodes)}
         return lambda path: (included(path) or path in along) and not excluded(path)
 
 
-def _has_variable(nodes: Mapping[str, TreeGroup | Variable]) -> bool:
-    return any(isinstance(node, Variable) for node in nodes.values())
-
-
-def _coordinates(path: str, nodes: Mapping[str, TreeGroup | Variable]) -> Iterator[str]:
+def _coordinates(path: str, nodes: Nodes) -> Iterator[str]:
     """Yield the paths of variables named like a dimension of this one, or listed in its `coordinates`.
 
     The search starts in its own group and continues in the parent groups, whose dimensions are in scope.
     """
-    variable = nodes[path]
-    assert isinstance(variable, Variable)
-    listed = variable.attributes.get("coordinates")
-    names = [*variable.dimensions, *(listed.split() if isinstance(listed, str) else ())]
-    for name in names:
+    array = nodes[path]
+    assert array is not None
+    listed = array.coordinates.split() if isinstance(array.coordinates, str) else ()
+    for name in (*array.dimensions, *listed):
         group = path
         while group:
             group = group.rpartition("/")[0]
-            if isinstance(nodes.get(f"{group}/{name}"), Variable):
+            if nodes.get(f"{group}/{name}") is not None:
                 yield f"{group}/{name}"
                 break
 
@@ -97,20 +156,11 @@ def _below(path: str, root: str) -> str | None:
     return path.removeprefix(root) if path.startswith(f"{root}/") else None
 
 
-def _without_idle_groups(nodes: dict[str, TreeGroup | Variable]) -> dict[str, TreeGroup | Variable]:
+def _without_idle_groups(nodes: Nodes) -> Nodes:
     """Return nodes without the groups that have become empty."""
     used = {"/"}
     for path, node in nodes.items():
-        while isinstance(node, Variable) and path:
+        while node is not None and path:
             used.add(path)
             path = path.rpartition("/")[0]
     return {path: node for path, node in nodes.items() if path in used}
-
-
-def _kept(problems: tuple[Problem, ...], root: str, wanted: Callable[[str], bool]) -> tuple[Problem, ...]:
-    """Return the problems of the selected part and of the file as a whole."""
-    return tuple(
-        problem
-        for problem in problems
-        if problem.path == "/" or ((moved := _below(problem.path.split("@")[0], root)) is not None and wanted(moved))
-    )

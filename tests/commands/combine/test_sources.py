@@ -1,0 +1,112 @@
+"""Sources other than files: references, results of a translation, indexes and cubes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xarray as xr
+
+import h5zarr
+from h5zarr.errors import NotJoinable, SourceError
+from tests.commands.combine.files import concatenated, open_combined, write_days
+from tests.commands.combine.test_combine import pack
+
+
+def write_three(folder: Path, **how: Any) -> list[Path]:
+    how = {"chunksizes": (5, 600), "zlib": True, "names": ("v", "w"), **how}
+    return [write_days(folder / f"{n}.nc", range(30 * n, 30 * n + 30), **how) for n in range(3)]
+
+
+def test_results_of_a_translation_are_joined_without_reading_files_again(tmp_path: Path) -> None:
+    paths = write_three(tmp_path)
+    made = [h5zarr.translate(path) for path in paths]
+    xr.testing.assert_identical(open_combined([paths[0], *made[1:]], tmp_path / "cube.json"), concatenated(paths))
+    hidden = [path.rename(path.with_suffix(".hidden")) for path in paths]
+    cube = h5zarr.combine(made, tmp_path / "again.json")
+    assert len(cube.sources) == len(hidden)
+
+
+def test_one_result_is_a_source(tmp_path: Path) -> None:
+    (path,) = write_three(tmp_path)[:1]
+    xr.testing.assert_identical(
+        open_combined(h5zarr.translate(path), tmp_path / "cube.json", along="time"), concatenated([path])
+    )
+
+
+@pytest.mark.parametrize("kind", ["references", "results", "files", "index"])
+@pytest.mark.parametrize("selection", [{"exclude": ["w"]}, {"include": ["v"]}], ids=["exclude", "include"])
+def test_a_selection_applies_to_every_kind_of_source(kind: str, selection: dict[str, Any], tmp_path: Path) -> None:
+    paths = write_three(tmp_path)
+    sources: Any = paths
+    if kind == "references":
+        sources = [path.with_suffix(".json") for path in paths]
+        for path, out in zip(paths, sources, strict=True):
+            h5zarr.translate(path, out)
+    elif kind == "results":
+        sources = [h5zarr.translate(path) for path in paths]
+    elif kind == "index":
+        sources = tmp_path / "refs"
+        h5zarr.index([str(path) for path in paths], sources)
+    found = open_combined(sources, tmp_path / "cube.json", **selection)
+    xr.testing.assert_identical(found, concatenated(paths).drop_vars("w"))
+
+
+def test_a_group_of_references_is_joined(tmp_path: Path) -> None:
+    import netCDF4
+
+    for day in range(2):
+        with netCDF4.Dataset(tmp_path / f"{day}.nc", "w") as file:
+            group = file.createGroup("science")
+            group.createDimension("time", None)
+            group.createVariable("time", "f8", ("time",))[:] = [day]
+            group.createVariable("v", "f4", ("time",))[:] = [10 * day]
+        h5zarr.translate(tmp_path / f"{day}.nc", tmp_path / f"{day}.json")
+    h5zarr.combine(tmp_path.glob("*.json"), tmp_path / "cube.json", group="science")
+    with xr.open_dataset(tmp_path / "cube.json", engine="h5zarr") as found:
+        assert found.v.values.tolist() == [0, 10]
+
+
+def test_a_cube_is_a_source_if_one_array_holds_each_variable(tmp_path: Path) -> None:
+    paths = write_three(tmp_path)
+    h5zarr.combine(paths[:2], tmp_path / "two.json")
+    found = open_combined([paths[2], tmp_path / "two.json"], tmp_path / "cube.json")
+    xr.testing.assert_identical(found, concatenated(paths))
+
+
+@pytest.mark.parametrize("kind", ["parts", "parameters"])
+def test_a_cube_of_files_that_are_stored_differently_is_not_a_source(kind: str, tmp_path: Path) -> None:
+    if kind == "parts":
+        paths = write_three(tmp_path / ".")
+        paths[1] = write_days(paths[1], range(30, 60), chunksizes=(5, 600), dtype="f8")
+    else:
+        paths = [pack(tmp_path / f"{n}.nc", n, 0.25 / (n + 1), n) for n in range(3)]
+    h5zarr.combine(paths[:2], tmp_path / "two.json")
+    with pytest.raises(NotJoinable, match=r"two.json: /v was joined from files that are stored differently"):
+        h5zarr.combine([tmp_path / "two.json", paths[2]])
+
+
+def test_an_index_whose_files_have_vanished_cannot_be_joined(tmp_path: Path) -> None:
+    paths = write_three(tmp_path)
+    h5zarr.index(str(tmp_path / "*.nc"), tmp_path / "refs")
+    paths[1].unlink()
+    h5zarr.index(str(tmp_path / "*.nc"), tmp_path / "refs")
+    with pytest.raises(SourceError, match=r"1.nc: it is vanished in the index"):
+        h5zarr.combine(tmp_path / "refs")
+    cube = h5zarr.combine(tmp_path / "refs", skip_broken=True)
+    assert len(cube.sources) == 2
+    h5zarr.index(str(tmp_path / "*.nc"), tmp_path / "refs", prune=True)
+    assert not h5zarr.combine(tmp_path / "refs").problems
+
+
+def test_an_index_without_files_cannot_be_joined(tmp_path: Path) -> None:
+    (path, *others) = write_three(tmp_path)
+    for one in others:
+        one.unlink()
+    h5zarr.index(str(tmp_path / "*"), tmp_path / "refs", include=["*.nc"])
+    path.unlink()
+    (tmp_path / "other.nc").write_text("nothing")
+    h5zarr.index(str(tmp_path / "*"), tmp_path / "refs", include=["*.nc"], prune=True)
+    with pytest.raises(SourceError, match="other.nc: it is failed in the index"):
+        h5zarr.combine(tmp_path / "refs")
