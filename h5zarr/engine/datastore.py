@@ -46,8 +46,8 @@ class ArrayValues(Protocol):
 _Record = TypeVar("_Record", GroupRecord, VariableRecord)
 _Made = TypeVar("_Made")
 Read: TypeAlias = Callable[[str], ArrayValues]
-FindDecode: TypeAlias = Callable[[str], Decode]
-"""Returns the function that decodes the parts of the variable with a name."""
+FindDecode: TypeAlias = Callable[[str, bool], Decode]
+"""Returns the function that decodes the parts of a variable, by its name and whether it is complete."""
 
 
 class HierarchyDataStore(AbstractDataStore):
@@ -126,11 +126,11 @@ class HierarchyDataStore(AbstractDataStore):
         for name, variable in list(variables.items()):
             if record.variable(name).parameters:
                 del variables[name]
-                make = partial(self._open_parameterised, prefix + name, variable, find_decode(name))
+                make = partial(self._open_parameterised, prefix + name, variable, find_decode(name, True))
                 self._add(variables, sizes, prefix + name, make)
         for name, joined in record.joined.items():
             if name not in variables and name not in self._dropped:
-                make = partial(self._open_joined, prefix + name, joined, find_decode(name))
+                make = partial(self._open_joined, prefix + name, joined, find_decode(name, joined.is_complete))
                 self._add(variables, sizes, prefix + name, make)
 
     def _open_parameterised(self, path: str, stored: Variable, decode: Decode) -> Variable:
@@ -167,7 +167,7 @@ class HierarchyDataStore(AbstractDataStore):
                 parts.append(DecodedPart(variable, part.boxes))
             if not parts:
                 raise MalformedFile("it has no parts")
-            return join_parts(joined.shape, joined.axes, parts)
+            return join_parts(joined, parts)
 
     def get_attrs(self) -> dict[str, Any]:
         return self._follow(self._path, self._restore_group, self._node.record)

@@ -21,7 +21,7 @@ from xarray.conventions import decode_cf_variables
 from xarray.core.variable import Variable
 
 from h5zarr.engine.datastore import HierarchyDataStore
-from h5zarr.engine.joined_arrays import Decode
+from h5zarr.engine.part_decoding import PartDecoding
 from h5zarr.errors import Problem, SourceError
 
 DECODING_KIND = "decoding"
@@ -173,8 +173,9 @@ def decode_dataset(store: HierarchyDataStore, path: str, options: Mapping[str, A
     `options` are those of `xarray.open_dataset`. Raises what xarray raises if no variable is to blame.
     """
     variables = store.get_variables()
-    store.add_joined(variables, partial(_make_decode, options))
-    decoder = _Decoder(store, path, options, variables)
+    parts = PartDecoding(options, dict(variables))
+    store.add_joined(variables, parts.find)
+    decoder = _Decoder(store, path, options, variables, removed=parts.owners())
     for name in decoder.names():
         if _is_odd(variables[name]):
             decoder.repair(name, decoder.check_kind)
@@ -187,21 +188,6 @@ def decode_dataset(store: HierarchyDataStore, path: str, options: Mapping[str, A
             for name in decoder.names():
                 repair(name)
     return decoder.decode(), decoder.problems
-
-
-def _make_decode(options: Mapping[str, Any], name: str) -> Decode:
-    """Return the function that decodes parts of a variable.
-
-    Times stay numbers: all parts have the same units, and xarray decodes the whole variable later. It would decode
-    bounds a second time, because it gives them the units of the variable that they belong to.
-    """
-    undecoded = {"drop_variables": (), "decode_coords": False, "decode_times": False, "decode_timedelta": False}
-    return partial(_decode_part, name, {**options, **undecoded})
-
-
-def _decode_part(name: str, options: Mapping[str, Any], variable: Variable) -> Variable:
-    """Return a part of a variable as xarray decodes it."""
-    return decode_cf_variables({name: variable}, {}, **options)[0][name]
 
 
 def _is_odd(variable: Variable) -> bool:

@@ -16,7 +16,7 @@ from xarray.core import dtypes, indexing
 from xarray.core.variable import Variable
 
 from h5zarr.errors import MalformedFile
-from h5zarr.zarr_model.joined import Boxes
+from h5zarr.zarr_model.joined import Boxes, JoinedVariable
 
 Values: TypeAlias = npt.NDArray[Any]
 Decode: TypeAlias = Callable[[Variable], Variable]
@@ -33,19 +33,18 @@ class DecodedPart:
     boxes: Boxes
 
 
-def join_parts(shape: tuple[int, ...], axes: tuple[int, ...], parts: Sequence[DecodedPart]) -> Variable:
+def join_parts(joined: JoinedVariable, parts: Sequence[DecodedPart]) -> Variable:
     """Return the variable of all parts. Elements without a part are missing, in the way of `xarray.concat`."""
+    shape, axes = joined.shape, joined.axes
     first = parts[0].variable
     for part in parts:
         _check_part(part, first, axes)
     lengths = tuple(
         shape[number] if number in axes else length for number, length in enumerate(first.shape)
     )  # decoding may have removed the last dimension, of characters
-    covered = sum(int(part.boxes[:, :, 2].prod(axis=1).sum()) for part in parts)
-    is_complete = covered == int(np.prod([shape[axis] for axis in axes], dtype=np.int64))
     dtype: Any = dtypes.result_type(*[part.variable.dtype for part in parts])
     missing: Any = None
-    if not is_complete:
+    if not joined.is_complete:
         dtype, missing = dtypes.maybe_promote(np.dtype(dtype))
     array = _JoinedArray(lengths, np.dtype(dtype), axes, tuple(parts), missing)
     differing = {name for name in _MEANING if len({repr(part.variable.attrs.get(name)) for part in parts}) > 1}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,11 +40,12 @@ _NAMES = {
     "ns": "nanoseconds",
 }
 _CALENDARS = {"gregorian": "standard", "365_day": "noleap", "366_day": "all_leap"}
+_MIXED = "standard", "proleptic_gregorian"
 _DAYS_BEFORE = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _UNITS = re.compile(
     r"\s*(\w+)\s+since\s+([+-]?\d{1,6})-(\d{1,2})-(\d{1,2})"
     r"(?:[T\s]+(\d{1,2})(?::(\d{1,2})(?::(\d{1,2})(?:\.(\d{0,9})\d*)?)?)?)?"
-    r"\s*(?:(?:UTC|GMT|Z)?\s*(?:([+-])(\d{1,2}):?(\d{2})?)?)\s*",
+    r"\s*(?:(?:UTC|GMT|Z)?\s*(?:([+-])(\d{1,2}):?(\d{2})?)?)(\s0{1,2}(?::?00)?)?\s*",
     re.IGNORECASE,
 )
 
@@ -61,6 +62,11 @@ class TimeUnits:
     def in_steps(self, name: str) -> str:
         """Return the text of units with the same epoch and another step."""
         return f"{name} since {self.since}"
+
+    @property
+    def has_missing_dates(self) -> bool:
+        """Whether xarray shows missing times as missing. It shows those of other calendars as the epoch."""
+        return self.calendar in _MIXED and self.epoch >= REFORM
 
 
 def parse_units(attributes: Mapping[str, Any]) -> TimeUnits | None:
@@ -79,6 +85,8 @@ def parse_units(attributes: Mapping[str, Any]) -> TimeUnits | None:
         return None
     hours, minutes, seconds = (int(match[number] or 0) for number in (5, 6, 7))
     fraction = int((match[8] or "").ljust(9, "0"))
+    if match[12] and len(match[12]) > 3 and (hours, minutes, seconds) != (0, 0, 0):
+        return None  # an offset without a sign: xarray takes 0:00 for the time of day, and others do not
     offset = (int(match[10] or 0) * 60 + int(match[11] or 0)) * (-1 if match[9] == "-" else 1)
     epoch = days * DAY + ((hours * 60 + minutes - offset) * 60 + seconds) * SECOND + fraction
     return TimeUnits(step, epoch, calendar, units[match.start(2) :].strip())
@@ -110,6 +118,15 @@ def count_days(calendar: str, year: int, month: int, day: int) -> int | None:
 
 def _gregorian_leap_days(last: int) -> int:
     return last // 4 - last // 100 + last // 400
+
+
+REFORM = DAY * (count_days("standard", 1582, 10, 15) or 0)
+"""The first day of the Gregorian calendar. From then on, standard and proleptic_gregorian are the same."""
+
+
+def share_dates(calendars: Collection[str]) -> bool:
+    """Return whether all times have the same dates in these calendars, if they are not before `REFORM`."""
+    return len(set(calendars)) == 1 or set(calendars) <= set(_MIXED)
 
 
 def bounds_of(attributes: Mapping[str, Any]) -> str | None:

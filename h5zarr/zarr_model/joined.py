@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,12 @@ class JoinedVariable:
     shape: tuple[int, ...]
     axes: tuple[int, ...]
     parts: tuple[JoinedPart, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every element is in a box."""
+        covered = sum(int(part.boxes[:, :, 2].prod(axis=1).sum()) for part in self.parts)
+        return covered == prod(self.shape[axis] for axis in self.axes)
 
 
 def part_path(path: str, number: int) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from h5zarr.commands.combine.members import Member, inlined_form, times_of
+from h5zarr.commands.combine.constants import has_same_values
+from h5zarr.commands.combine.members import Member
 from h5zarr.commands.combine.order import Section
-from h5zarr.commands.combine.pieces import same_values
 from h5zarr.commands.combine.settings import Context
 from h5zarr.commands.combine.slicing import slice_array
-from h5zarr.commands.combine.times import find_common
-from h5zarr.errors import NotJoinable, Unrepresentable
+from h5zarr.errors import NotJoinable
 from h5zarr.zarr_model.calendars import bounds_of
 
 _CHOOSE = (
@@ -114,7 +113,7 @@ def _check_may_share(path: str, one: Member, other: Member, context: Context) ->
     names = f"{one.piece.name} and {other.piece.name}"
     if not _is_shared(one, context):
         raise NotJoinable(f"{names}: both have the same part of {path}{_where(one, other)}", remedy=_CHOOSE)
-    if not has_same_part(one, other):
+    if not has_same_values(one, other, _overlap(one, other), _overlap(other, one)):
         raise NotJoinable(f"{names}: {path} differs between them{_where(one, other)}", remedy=_CHOOSE)
 
 
@@ -137,19 +136,6 @@ def _where(one: Member, other: Member) -> str:
     return f", at {', '.join(said)}" if said else ""
 
 
-def has_same_part(one: Member, other: Member) -> bool:
-    """Return whether two files have the same values where they overlap; times may be counted in different units."""
-    parts = [_overlap(one, other), _overlap(other, one)]
-    units = times_of(one), times_of(other)
-    if units[0] is None or units[1] is None or units[0] == units[1]:
-        return same_values(*parts)
-    try:
-        common = find_common([(parts[0], units[0]), (parts[1], units[1])])
-    except Unrepresentable:
-        return False
-    return same_values(common.convert(parts[0], units[0]), common.convert(parts[1], units[1]))
-
-
 def _overlap(one: Member, other: Member) -> Any:
     """Return the values of a member that are in the range of another."""
     values, key = one.values(), []
@@ -161,23 +147,3 @@ def _overlap(one: Member, other: Member) -> Any:
         begin, end = max(here.position, there.position), min(here.stop, there.stop)
         key.append(slice(begin - here.position, end - here.position))
     return values[tuple(key)]
-
-
-def check_constant(path: str, members: Sequence[Member], fail: Callable[[str], None]) -> None:
-    """Call `fail` with a reason if a variable without the joined axes differs between files."""
-    first = members[0]
-    known = inlined_form(first.node)
-    values: Any = None
-    for one in members[1:]:
-        if one.node.dimension_names != first.node.dimension_names or one.node.shape != first.node.shape:
-            fail(f"its shape in {one.piece.name} is not that in {first.piece.name}")
-            return
-        if one.meaning.units != first.meaning.units or one.meaning.numbers != first.meaning.numbers:
-            fail(f"its units or packing in {one.piece.name} are not those in {first.piece.name}")
-            return
-        if known is not None and inlined_form(one.node) == known:
-            continue
-        values = first.values() if values is None else values
-        if not same_values(values, one.values()):
-            fail(f"its values in {one.piece.name} differ from those in {first.piece.name}")
-            return

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from h5zarr.commands.combine.constants import split_missing
 from h5zarr.commands.combine.members import Member, times_of
 from h5zarr.commands.combine.times import CommonTimes
 from h5zarr.encode.inlining import Budget
@@ -59,7 +60,7 @@ def write_inline(
     dtype = dtypes.pop() if len(dtypes) == 1 else np.result_type(*dtypes)
     whole = np.empty(shape, dtype)
     if missing is not None:
-        whole[...] = missing
+        whole[...] = missing if times is None else _MISSING_TIME
     for one, values in parts:
         whole[_box(one, len(shape))] = values
     attributes = dict(first.node.attributes)
@@ -106,19 +107,6 @@ def _box(member: Member, rank: int) -> tuple[slice, ...]:
 # --- times
 
 
-def split_missing(member: Member) -> tuple[Values, npt.NDArray[np.bool_]]:
-    """Return the times of a member, and which of them are missing. In their place is another time, or 0."""
-    values = member.values()
-    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
-    for name in (FILL_VALUE, "missing_value"):
-        if (number := member.meaning.parameters.get(name)) is not None:
-            missing = missing | (values == number)
-    if missing.any():
-        there = values[~missing]
-        values = np.where(missing, there[0] if there.size else 0, values).astype(values.dtype)
-    return values, missing
-
-
 def _convert(member: Member, times: CommonTimes) -> Values:
     """Return the times of a member in the common units, as 64-bit integers."""
     units = times_of(member)
@@ -137,7 +125,10 @@ def _with_times(attributes: dict[str, Json], times: CommonTimes, values: Values)
 
 
 def missing_number(path: str, member: Member, dtype: np.dtype[Any]) -> Any:
-    """Return the stored value that readers show as missing data. Raises Unrepresentable if the type has none."""
+    """Return the stored value that readers show as missing data. Raises Unrepresentable if there is none."""
+    times = times_of(member)
+    if times is not None and not times.has_missing_dates:
+        raise Unrepresentable(f"{path}: readers show missing times of this calendar as dates")
     found = member.meaning.parameters.get(FILL_VALUE)
     if found is not None:
         return found

@@ -11,13 +11,15 @@ import numpy as np
 
 from h5zarr.commands.combine.attributes import merge_attributes
 from h5zarr.commands.combine.axes import CubeAxis
-from h5zarr.commands.combine.duplicates import check_constant, resolve_duplicates
+from h5zarr.commands.combine.constants import find_difference
+from h5zarr.commands.combine.duplicates import resolve_duplicates
 from h5zarr.commands.combine.inline_values import is_small, missing_number, require_room, write_inline
 from h5zarr.commands.combine.meaning import find_flags
 from h5zarr.commands.combine.members import Member
-from h5zarr.commands.combine.parts import Built, build_array, find_boxes, own_slots, whole_slots
+from h5zarr.commands.combine.parts import Built, build_array, build_inline, find_boxes, own_slots, whole_slots
 from h5zarr.commands.combine.regimes import adapt_few, group_regimes, has_gaps
 from h5zarr.commands.combine.settings import Context, VariableOutcome, some_names
+from h5zarr.commands.combine.times import CommonTimes
 from h5zarr.errors import NotJoinable, Unrepresentable
 from h5zarr.zarr_model.fill_values import encode_fill
 from h5zarr.zarr_model.grid import RegularGrid
@@ -52,14 +54,12 @@ def make_variable(path: str, members: Sequence[Member], context: Context) -> Mad
 
 def _keep_constant(path: str, members: Sequence[Member], context: Context) -> Made:
     """Return a variable that has none of the axes. It must be the same in all files, or the user takes the first."""
-    notes: list[str] = []
-
-    def fail(reason: str) -> None:
+    notes = []
+    if (difference := find_difference(members)) is not None:
         if context.choices.constant == "refuse":
-            raise NotJoinable(f"{path}: {reason}", remedy=f"Take the first file's with constant='first'. {_LEAVE_OUT}")
-        notes.append(f"{reason}; the first is used")
-
-    check_constant(path, members, fail)
+            what = f"{path}: {difference}"
+            raise NotJoinable(what, remedy=f"Take the first file's with constant='first'. {_LEAVE_OUT}")
+        notes = [f"{difference}; the first is used"]
     first = members[0]
     manifest = first.node.manifest
     shifted = Manifest(
@@ -157,28 +157,36 @@ def _try_inline(
 ) -> Made | None:
     """Return a variable as one inlined chunk; None if it should not or cannot be inlined."""
     times = context.times.get(path)
-    size = int(np.prod(shape, dtype=np.int64))
-    is_same = len({(one.meaning.kind, one.meaning.numbers) for one in members}) == 1
-    if times is None and not (is_same and _have_common_type(members)):
-        return None
-    if times is None and size and not is_small(members, context.budget):
-        return None
-    if times is not None:
-        require_room(path, members, context.budget)
     try:
         missing = None if is_complete else missing_number(path, members[0], members[0].dtype)
     except Unrepresentable:
+        return None
+    if not _may_inline(path, members, context):
         return None
     merged, notes = merge_attributes(path, members, context.choices.attributes)
     first = replace(members[0], node=replace(members[0].node, attributes=merged))
     node = write_inline([first, *members[1:]], shape, times, missing)
     if times is not None:
         notes = (*notes, f"times of different units become {times.units!r}")
-    record = members[0].record
-    if record is not None and (times is not None or len({one.dtype for one in members}) > 1):
-        record = replace(record, form=replace(record.form, number=None), types={})
     outcome = VariableOutcome(path=path, how="inlined", notes=notes)
-    return Made(outcome=outcome, nodes={path: node}, records=_records(path, record))
+    return Made(outcome=outcome, nodes={path: node}, records=_records(path, _inlined_record(members, times)))
+
+
+def _may_inline(path: str, members: Sequence[Member], context: Context) -> bool:
+    """Return whether to inline members, and take their bytes from the budget. Times of other units must be inlined."""
+    if path in context.times:
+        require_room(path, members, context.budget)
+        return True
+    is_same = len({(one.meaning.kind, one.meaning.numbers) for one in members}) == 1
+    return is_same and _have_common_type(members) and is_small(members, context.budget)
+
+
+def _inlined_record(members: Sequence[Member], times: CommonTimes | None) -> VariableRecord | None:
+    """Return the record of members whose values were written again, perhaps as another type."""
+    record = members[0].record
+    if record is None or (times is None and len({one.dtype for one in members}) == 1):
+        return record
+    return replace(record, form=replace(record.form, number=None), types={})
 
 
 def _have_common_type(members: Sequence[Member]) -> bool:
@@ -271,7 +279,8 @@ def _make_parts(
     for folder in (f"{parent}/{PARTS_GROUP}", f"{parent}/{PARTS_GROUP}/{name}"):
         nodes[folder] = GroupNode(attributes={})
     parts = []
-    built = [one for some in group_regimes(members) for one in _build_parts(path, some, context)]
+    regimes = [members] if path in context.times else group_regimes(members)
+    built = [one for some in regimes for one in _build_parts(path, some, context)]
     for number, (some, made) in enumerate(built):
         at = part_path(path, number)
         folder = at.rpartition("/")[0]
@@ -290,6 +299,12 @@ def _make_parts(
 
 def _build_parts(path: str, members: Sequence[Member], context: Context) -> list[tuple[Sequence[Member], Built]]:
     """Return the arrays of one regime: one array, or one for each shape of chunks."""
+    if len(members[0].box) == 1 and _may_inline(path, members, context):
+        times, merged = context.times.get(path), merge_attributes(path, members, context.choices.attributes)[0]
+        whole = [replace(one, skipped={}) for one in members]
+        whole[0] = replace(whole[0], node=replace(whole[0].node, attributes=merged))
+        record = _inlined_record(members, times)
+        return [(whole, Built(node=build_inline(whole, times), record=record, parameters={}))]
     try:
         return [(members, _build_part(path, members, context))]
     except Unrepresentable:

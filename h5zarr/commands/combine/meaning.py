@@ -71,7 +71,8 @@ def find_units(attributes: Mapping[str, Json]) -> Hashable:
     times = parse_units(attributes)
     if isinstance(times, TimeUnits):
         return times.step, times.epoch, times.calendar
-    return json.dumps(attributes.get("units"))
+    units = attributes.get("units")
+    return units.strip() if isinstance(units, str) else json.dumps(units)
 
 
 def _find_number(name: str, attributes: Mapping[str, Json], record: VariableRecord, dtype: np.dtype[Any]) -> Any:

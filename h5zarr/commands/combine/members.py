@@ -65,7 +65,8 @@ class Member:
         key = [slice(None)] * len(self.node.shape)
         for axis, section in self.box.items():
             key[axis] = slice(section.start, section.start + section.length)
-        return whole.reshape((1,) * added + whole.shape)[tuple(key)]
+        found = whole.reshape((1,) * added + whole.shape)
+        return found[tuple(key)] if key else found  # () would take text out of its array
 
 
 def find_members(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes) -> dict[str, list[Member]]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from h5zarr.commands.combine.axes import CubeAxis
-from h5zarr.commands.combine.inline_values import make_inline
+from h5zarr.commands.combine.inline_values import make_inline, write_inline
 from h5zarr.commands.combine.joining import Placed, join_arrays
 from h5zarr.commands.combine.meaning import PARAMETERS
 from h5zarr.commands.combine.members import Member
+from h5zarr.commands.combine.times import CommonTimes
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json, VariableRecord
 from h5zarr.zarr_model.joined import Boxes
 
@@ -34,8 +35,10 @@ class Slots:
     positions: tuple[int, ...]
     lengths: tuple[int, ...]
 
-    def number(self, position: int) -> int:
-        return self.positions.index(position)
+    @property
+    def starts(self) -> dict[int, int]:
+        """Where each slot begins in the array, by its position in the cube."""
+        return dict(zip(self.positions, np.cumsum([0, *self.lengths[:-1]]).tolist(), strict=True))
 
 
 def whole_slots(members: Sequence[Member], axes: Mapping[int, CubeAxis]) -> dict[int, Slots]:
@@ -112,12 +115,21 @@ def _parameters(members: Sequence[Member], slots: Mapping[int, Slots]) -> dict[s
     return made
 
 
+def build_inline(members: Sequence[Member], times: CommonTimes | None) -> ArrayNode:
+    """Return one inlined chunk with the values of members along one axis, without gaps between them."""
+    ((axis, slots),) = own_slots(members).items()
+    starts = slots.starts
+    moved = [
+        replace(one, box={axis: replace(at, position=starts[at.position])}) for one in members for at in [one.box[axis]]
+    ]
+    shape = list(members[0].shape)
+    shape[axis] = sum(slots.lengths)
+    return write_inline(moved, tuple(shape), times, None)
+
+
 def find_boxes(members: Sequence[Member], slots: Mapping[int, Slots]) -> Boxes:
     """Return where the members are in the cube and in their array. Neighbours along one axis are merged."""
-    starts = {
-        dimension: dict(zip(one.positions, np.cumsum([0, *one.lengths[:-1]]).tolist(), strict=True))
-        for dimension, one in slots.items()
-    }
+    starts = {dimension: one.starts for dimension, one in slots.items()}
     boxes = np.array(
         [
             [

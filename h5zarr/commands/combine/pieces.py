@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from h5zarr.commands.translate.options import Options
@@ -90,15 +89,6 @@ def _make_piece(name: str, opened: Opened, selection: Selection) -> CubePiece:
             what = f"{name}: {path.rstrip('/')}/{variable} was joined from files that are stored differently"
             raise NotJoinable(what, remedy="Join the files of this cube, together with the others.")
     return CubePiece(name, replace(opened, hierarchy=hierarchy))
-
-
-def same_values(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> bool:
-    """Return whether two arrays have the same shape, type and values. NaN equals NaN."""
-    if one.shape != other.shape or one.dtype.newbyteorder("=") != other.dtype.newbyteorder("="):
-        return False
-    if one.dtype.kind == "O":
-        return bool((one == other).all())
-    return bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
 
 
 def names_of(pieces: Sequence[CubePiece], limit: int = 3) -> str:

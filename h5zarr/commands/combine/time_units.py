@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from h5zarr.commands.combine.inline_values import split_missing
+from h5zarr.commands.combine.constants import split_missing
 from h5zarr.commands.combine.members import Member, times_of
 from h5zarr.commands.combine.times import CommonTimes, find_common
 from h5zarr.errors import NotJoinable, Unrepresentable

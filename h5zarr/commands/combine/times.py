@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import Unrepresentable
-from h5zarr.zarr_model.calendars import STEPS, TimeUnits
+from h5zarr.zarr_model.calendars import REFORM, STEPS, TimeUnits, share_dates
 
 Values = npt.NDArray[Any]
 _MOST = 2**62
@@ -35,14 +35,21 @@ class CommonTimes:
 def find_common(times: Sequence[tuple[Values, TimeUnits]]) -> CommonTimes:
     """Return the longest unit in which all times are whole numbers. Its epoch is that of the first.
 
-    Raises Unrepresentable if calendars differ, or if a time is not a whole number of nanoseconds.
+    The calendars standard and proleptic_gregorian may be mixed if all times are after the reform of 1582. Raises
+    Unrepresentable if calendars differ otherwise, or if a time is not a whole number of nanoseconds.
     """
     first = times[0][1]
     calendars = sorted({units.calendar for _, units in times})
-    if len(calendars) > 1:
-        raise Unrepresentable(f"the calendars differ: {', '.join(calendars)}", remedy="Join files of one calendar.")
+    differ = Unrepresentable(f"the calendars differ: {', '.join(calendars)}", remedy="Join files of one calendar.")
+    if not share_dates(calendars):
+        raise differ
     for name, step in STEPS.items():
-        if all(_count(values, units, step, first.epoch) is not None for values, units in times):
+        counted = [_count(values, units, step, first.epoch) for values, units in times]
+        found = [one for one in counted if one is not None]
+        if len(found) == len(counted):
+            earliest = min((int(one.min()) for one in found if one.size), default=0)
+            if len(calendars) > 1 and earliest * step + first.epoch < REFORM:
+                raise differ
             return CommonTimes(first.in_steps(name), step, first.epoch)
     remedy = "Convert the files to one unit first, for example with cdo setreftime."
     raise Unrepresentable("no unit holds all times exactly", remedy=remedy)

@@ -35,6 +35,7 @@ class FileForm:
     time_dtype: str = "f8"
     has_w: bool = True
     has_counts: bool = True
+    has_flag: bool = True
 
     @property
     def is_classic(self) -> bool:
@@ -68,31 +69,37 @@ def file_forms(draw: st.DrawFn, *, varied: bool) -> FileForm:
         time_dtype=one("f8", "i4") if draw(st.booleans()) else "f8",
         has_w=one(True, False),
         has_counts=one(True, False),
+        has_flag=one(True, False),
     )
 
 
-def write_split(folder: Path, forms: list[FileForm]) -> list[Path]:
+def write_split(folder: Path, forms: list[FileForm], calendar: str = "standard") -> list[Path]:
     """Write the dataset as one file for each form, and return the paths in the order of time."""
     paths, first = [], 0
     for number, form in enumerate(forms):
         first += form.gap
-        paths.append(write_part(folder / f"{number}.nc", form, first))
+        paths.append(write_part(folder / f"{number}.nc", form, first, calendar))
         first += form.length
     return paths
 
 
-def write_part(path: Path, form: FileForm, first: int) -> Path:
-    """Write v(time, x), time with bounds, and sometimes w(time, x) and counts(time); text and letters along time."""
+def write_part(path: Path, form: FileForm, first: int, calendar: str) -> Path:
+    """Write v(time, x), time with bounds, text along time, and what only some files have: numbers, a letter, times."""
     days = np.arange(first, first + form.length)
     with netCDF4.Dataset(path, "w", format=form.format) as file:
         for name, length in (("time", None), ("x", WIDTH), ("bnds", 2), ("letter", 5)):
             file.createDimension(name, length)
-        _write_times(file, form, days)
+        _write_times(file, form, days, calendar)
         file.createVariable("x", "f8", ("x",))[:] = np.arange(WIDTH)
         for name in ("v", "w") if form.has_w else ("v",):
             _write_values(file, name, form, days)
         if form.has_counts:
             file.createVariable("counts", "i4", ("time",))[:] = days * 3
+        if form.has_flag:
+            file.createVariable("flag", "S1", ("time",))[:] = np.array([b"abc"[day % 3 : day % 3 + 1] for day in days])
+            seen = file.createVariable("seen", "f8", ("time",))
+            seen.units, seen.calendar = form.units, calendar
+            seen[:] = _numbers(days + 0.25, form.units, calendar)
         code = file.createVariable("code", "S1", ("time", "letter"))
         code[:] = netCDF4.stringtochar(np.array([f"d{day:04}" for day in days], "S5"))
         if form.format == "NETCDF4":
@@ -100,14 +107,19 @@ def write_part(path: Path, form: FileForm, first: int) -> Path:
     return path
 
 
-def _write_times(file: Any, form: FileForm, days: Any) -> None:
-    numbers = netCDF4.date2num(netCDF4.num2date(days, EPOCH, "standard"), form.units, "standard")
+def _numbers(days: Any, units: str, calendar: str) -> Any:
+    return netCDF4.date2num(netCDF4.num2date(days, EPOCH, calendar), units, calendar)
+
+
+def _write_times(file: Any, form: FileForm, days: Any, calendar: str) -> None:
+    numbers = _numbers(days, form.units, calendar)
     whole = form.time_dtype == "i4" and np.array_equal(numbers, np.rint(numbers))
     time = file.createVariable("time", "i4" if whole else "f8", ("time",))
-    time.units, time.calendar, time.bounds = form.units, "standard", "time_bnds"
+    time.units, time.calendar, time.bounds = form.units, calendar, "time_bnds"
     time[:] = numbers
-    bounds = netCDF4.date2num(netCDF4.num2date(days[:, None] + [[0, 1]], EPOCH), form.units, "standard")
-    file.createVariable("time_bnds", "f8", ("time", "bnds"))[:] = bounds
+    file.createVariable("time_bnds", "f8", ("time", "bnds"))[:] = _numbers(
+        days[:, None] + [[0, 1]], form.units, calendar
+    )
 
 
 def _write_values(file: Any, name: str, form: FileForm, days: Any) -> None:
@@ -147,14 +159,14 @@ def check_same(found: xr.Dataset, whole: xr.Dataset) -> None:
             np.testing.assert_array_equal(one.values.astype("M8[ns]"), other.values.astype("M8[ns]"), str(name))
             continue
         if other.dtype.kind in "OSU":
-            assert [_as_text(text) for text in one.values] == [_as_text(text) for text in other.values], name
+            assert [*map(_as_text, one.values.ravel())] == [*map(_as_text, other.values.ravel())], name
             continue
         assert one.dtype == other.dtype, name
         np.testing.assert_array_equal(one.values, other.values, str(name))
 
 
 def _as_text(value: Any) -> Any:
-    """Return text as str, and NaN, which stands for missing text, as None."""
+    """Return text and dates as str, and NaN, which stands for what is missing, as None."""
     if isinstance(value, bytes):
         return value.decode()
     return None if isinstance(value, float) else str(value)

@@ -108,5 +108,5 @@ def test_an_index_without_files_cannot_be_joined(tmp_path: Path) -> None:
     path.unlink()
     (tmp_path / "other.nc").write_text("nothing")
     h5zarr.index(str(tmp_path / "*"), tmp_path / "refs", include=["*.nc"], prune=True)
-    with pytest.raises(SourceError, match="other.nc: it is failed in the index"):
+    with pytest.raises(SourceError, match=r"other.nc: it is failed in the index"):
         h5zarr.combine(tmp_path / "refs")

@@ -25,6 +25,7 @@ SPLITS = (
     st.randoms(use_true_random=False),
     st.sampled_from(CONTAINERS),
     st.sampled_from([None, 0, 3000]),
+    st.sampled_from(["standard", "noleap"]),
 )
 
 pytestmark = [
@@ -40,9 +41,9 @@ _settings = settings(
 @settings(_settings)
 @given(*SPLITS)
 def test_a_dataset_that_is_split_into_files_and_joined_is_the_same(
-    forms: list[FileForm], random: Any, container: str, most: int | None
+    forms: list[FileForm], random: Any, container: str, most: int | None, calendar: str
 ) -> None:
-    check_joined(forms, random, container, most)
+    check_joined(forms, random, container, most, calendar)
 
 
 @pytest.mark.slow
@@ -50,17 +51,17 @@ def test_a_dataset_that_is_split_into_files_and_joined_is_the_same(
 def test_many_datasets_that_are_split_and_joined_are_the_same(seed: int) -> None:
     @settings(_settings, max_examples=500, derandomize=False)
     @given(*SPLITS)
-    def run(forms: list[FileForm], random: Any, container: str, most: int | None) -> None:
-        check_joined(forms, random, container, most)
+    def run(forms: list[FileForm], random: Any, container: str, most: int | None, calendar: str) -> None:
+        check_joined(forms, random, container, most, calendar)
 
     run()
 
 
-def check_joined(forms: list[FileForm], random: Any, container: str, most: int | None) -> None:
+def check_joined(forms: list[FileForm], random: Any, container: str, most: int | None, calendar: str) -> None:
     """Write a dataset as files, join them in a random order, and compare what the engine shows with the whole."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        paths = write_split(folder, forms)
+        paths = write_split(folder, forms, calendar)
         out = f"icechunk+file://{folder}/repository" if container == "icechunk" else str(folder / container)
         sources = random.sample(paths, len(paths))
         try:

@@ -42,6 +42,9 @@ def test_days_are_counted_as_cftime_counts_them(calendar: str, begin: date, late
         ("days since 2000-01-01 00:00:00 +01:00", "1999-12-31T23:00"),
         ("days since 2000-01-01 00:00:00 -5:30", "2000-01-01T05:30"),
         ("days since 2000-01-01 00:00:00 +0100", "1999-12-31T23:00"),
+        ("seconds since 2000-01-01 00:00:00 0:00", "2000-01-01"),
+        ("seconds since 2000-01-01 00:00:00.0 00:00", "2000-01-01"),
+        ("seconds since 2000-01-01 06:00:00 0", "2000-01-01T06:00"),
     ],
 )
 def test_epochs_are_read_as_users_write_them(text: str, epoch: str) -> None:
@@ -58,6 +61,7 @@ def test_epochs_are_read_as_users_write_them(text: str, epoch: str) -> None:
         {"units": "K"},
         {"units": 3},
         {"units": "months since 2000-01-01"},
+        {"units": "days since 2000-01-01 06:00:00 0:00"},  # midnight for xarray, 6 o'clock for others
         {"units": "days since"},
         {"units": "days since 2000-13-01"},
         {"units": "days since 2000-01-01", "calendar": "mayan"},
@@ -106,3 +110,16 @@ def test_every_time_stays_what_it_is(pieces: Any, dtype: str) -> None:
     for values, one in times:
         expected = [one.epoch + int(value) * one.step for value in values]
         assert [common.epoch + int(value) * common.step for value in common.convert(values, one)] == expected
+
+
+def test_the_two_gregorian_calendars_are_the_same_after_the_reform() -> None:
+    new, old = units("days since 1600-01-01", "proleptic_gregorian"), units("days since 1582-10-20")
+    common = find_common([(np.array([0, 1]), new), (np.array([0]), old)])
+    dates = cftime.num2date(common.convert(np.array([0]), old), common.units, new.calendar)
+    assert dates[0].isoformat() == "1582-10-20T00:00:00"
+
+
+def test_the_two_gregorian_calendars_differ_before_the_reform() -> None:
+    new, old = units("days since 1500-01-01", "proleptic_gregorian"), units("days since 1600-01-01")
+    with pytest.raises(Unrepresentable, match="the calendars differ: proleptic_gregorian, standard"):
+        find_common([(np.array([0]), new), (np.array([0]), old)])

@@ -1,0 +1,90 @@
+"""Whether a variable is the same in several files: in what its numbers mean, not in how they are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.commands.combine.members import Member, inlined_form, times_of
+from h5zarr.commands.combine.times import find_common
+from h5zarr.errors import Unrepresentable
+from h5zarr.zarr_model.calendars import TimeUnits
+from h5zarr.zarr_model.missing import FILL_VALUE
+
+Values = npt.NDArray[Any]
+_PACKING = ("scale_factor", "add_offset")
+_TEXTS = ("_Unsigned", "_Encoding")
+
+
+def find_difference(members: Sequence[Member]) -> str | None:
+    """Return in what a variable differs between files; None if it is the same in all of them."""
+    first = members[0]
+    known = inlined_form(first.node)
+    values: Values | None = None
+    for one in members[1:]:
+        where = f"in {one.piece.name}"
+        if one.node.dimension_names != first.node.dimension_names or one.node.shape != first.node.shape:
+            return f"its shape {where} is not that in {first.piece.name}"
+        is_time = times_of(one) is not None and times_of(first) is not None
+        if one.meaning.units != first.meaning.units and not is_time:
+            return f"its units {where} are not those in {first.piece.name}"
+        if _packing(one) != _packing(first):
+            return f"its packing {where} is not that in {first.piece.name}"
+        if known is not None and one.meaning == first.meaning and inlined_form(one.node) == known:
+            continue
+        values = first.values() if values is None else values
+        if not has_same_values(first, one, values, one.values()):
+            return f"its values {where} differ from those in {first.piece.name}"
+    return None
+
+
+def _packing(member: Member) -> Any:
+    """Return how stored numbers become values, apart from missing data, in a form that can be compared."""
+    found = [member.meaning.parameters.get(name) for name in _PACKING]
+    texts = [member.node.attributes.get(name) for name in _TEXTS]
+    return [None if one is None else float(one) for one in found], texts
+
+
+def has_same_values(one: Member, other: Member, values: Values, others: Values) -> bool:
+    """Return whether some values of two files mean the same. Missing data may be marked by different numbers.
+
+    Times may be counted in different units. The type of numbers does not matter.
+    """
+    parts = [split_missing(one, values), split_missing(other, others)]
+    if not np.array_equal(parts[0][1], parts[1][1]):
+        return False
+    there = ~parts[0][1]
+    left, right = parts[0][0][there], parts[1][0][there]
+    units = times_of(one), times_of(other)
+    if units[0] is not None and units[1] is not None and units[0] != units[1]:
+        return _are_same_times(left, units[0], right, units[1])
+    if left.dtype.kind not in "biufc" or right.dtype.kind not in "biufc":
+        return left.dtype.kind == right.dtype.kind and bool(np.all(left == right))
+    return np.array_equal(left, right)
+
+
+def _are_same_times(one: Values, units: TimeUnits, other: Values, others: TimeUnits) -> bool:
+    try:
+        common = find_common([(one, units), (other, others)])
+    except Unrepresentable:
+        return False
+    return np.array_equal(common.convert(one, units), common.convert(other, others))
+
+
+def split_missing(member: Member, values: Values | None = None) -> tuple[Values, npt.NDArray[np.bool_]]:
+    """Return values of a member, and which of them are missing. In their place is another value, or 0.
+
+    Without `values`, these are all values of the member.
+    """
+    values = np.asarray(member.values() if values is None else values)
+    missing = np.isnan(values) if values.dtype.kind in "fc" else np.zeros(values.shape, bool)
+    for name in (FILL_VALUE, "missing_value"):
+        if (number := member.meaning.parameters.get(name)) is not None:
+            missing = missing | (values == number)
+    if missing.any():
+        there = values[~missing]
+        values = np.where(missing, there[0] if there.size else 0, values).astype(values.dtype)
+    return values, np.asarray(missing)

@@ -1,0 +1,127 @@
+"""What files lack, and what should be the same in all of them, compared by meaning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import netCDF4
+import numpy as np
+import pytest
+
+from h5zarr.commands.combine.combine import combine
+from h5zarr.errors import NotJoinable
+from tests.commands.combine.files import DAYS, concatenated, open_combined
+
+
+def write_flags(path: Path, day: int, *, has_flag: bool, calendar: str = "standard") -> Path:
+    """Write a day with v(time), and perhaps a flag of one letter and a time that is not a coordinate."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", None)
+        time = file.createVariable("time", "f8", ("time",))
+        time.units, time.calendar = DAYS, calendar
+        time[:] = [day]
+        file.createVariable("v", "f4", ("time",))[:] = [day]
+        if has_flag:
+            file.createVariable("flag", "S1", ("time",))[:] = np.array([b"q"])
+            seen = file.createVariable("seen", "f8", ("time",))
+            seen.units, seen.calendar = DAYS, calendar
+            seen[:] = [day + 0.5]
+            file.createVariable("name", str, ())[...] = "buoy"
+    return path
+
+
+@pytest.mark.parametrize("calendar", ["standard", "noleap", "360_day"])
+def test_letters_and_times_that_some_files_lack_are_missing_there(calendar: str, tmp_path: Path) -> None:
+    """xarray shows a missing time of noleap as the epoch, and takes the only dimension of a letter for its length."""
+    paths = [write_flags(tmp_path / f"{n}.nc", n, has_flag=n != 1, calendar=calendar) for n in range(3)]
+    found, whole = open_combined(paths, tmp_path / "cube.json"), concatenated(paths)
+    assert found["flag"].values.tolist()[::2] == [b"q", b"q"]
+    assert found["flag"].isnull().values.tolist() == [False, True, False]
+    assert found["seen"].isnull().values.tolist() == [False, True, False]
+    assert found["seen"].dropna("time").values.tolist() == whole["seen"].dropna("time").values.tolist()
+    assert found["seen"].dtype.kind == whole["seen"].dtype.kind
+
+
+def test_bounds_that_some_files_lack_are_missing_there(tmp_path: Path) -> None:
+    paths = []
+    for day in range(3):
+        paths.append(write_flags(tmp_path / f"{day}.nc", day, has_flag=False, calendar="noleap"))
+        with netCDF4.Dataset(paths[-1], "a") as file:
+            file["time"].bounds = "time_bnds"
+            if day != 1:
+                file.createDimension("bnds", 2)
+                file.createVariable("time_bnds", "f8", ("time", "bnds"))[:] = [[day, day + 1]]
+    found, whole = open_combined(paths, tmp_path / "cube.json"), concatenated(paths)
+    assert found["time_bnds"].isnull().values.tolist() == [[False] * 2, [True] * 2, [False] * 2]
+    assert found["time_bnds"].values[::2].tolist() == whole["time_bnds"].values[::2].tolist()
+    assert found["time"].attrs == whole["time"].attrs
+
+
+def test_times_that_some_files_lack_may_also_have_other_units(tmp_path: Path) -> None:
+    paths = [write_flags(tmp_path / f"{n}.nc", n, has_flag=n != 1, calendar="noleap") for n in range(3)]
+    with netCDF4.Dataset(paths[2], "a") as file:
+        file["seen"].units = "hours since 2000-01-01"
+        file["seen"][:] = [60]
+    found, whole = open_combined(paths, tmp_path / "cube.json"), concatenated(paths)
+    assert found["seen"].values[::2].tolist() == whole["seen"].values[::2].tolist()
+    assert found["seen"].isnull().values.tolist() == [False, True, False]
+
+
+def test_text_that_differs_is_refused_like_other_constants(tmp_path: Path) -> None:
+    paths = [write_flags(tmp_path / f"{n}.nc", n, has_flag=True) for n in range(2)]
+    assert open_combined(paths, tmp_path / "cube.json")["name"].item() == "buoy"
+    with netCDF4.Dataset(paths[1], "a") as file:
+        file["name"][...] = "ship"
+    with pytest.raises(NotJoinable, match=r"/name: its values in .*1.nc differ from those in .*0.nc"):
+        combine(paths)
+    assert open_combined(paths, tmp_path / "first.json", constant="first")["name"].item() == "buoy"
+
+
+def write_constant(
+    path: Path, day: int, dtype: str, fill: float | None, values: list[float], **attributes: Any
+) -> Path:
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 3)
+        file.createVariable("time", "f8", ("time",))[:] = [day]
+        constant = file.createVariable("depth", dtype, ("x",), fill_value=fill)
+        constant.setncatts(attributes)
+        constant[:] = np.ma.masked_invalid(values)
+    return path
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"dtype": "f4", "fill": np.nan},
+        {"dtype": "f4", "fill": -7},
+        {"dtype": "f8", "fill": None},
+        {"dtype": "i2", "fill": -1},
+        {"dtype": "f4", "fill": None, "units": "m "},
+    ],
+    ids=["NaN for missing", "another number for missing", "another type", "integers", "a blank after the units"],
+)
+def test_constants_are_compared_by_what_they_mean(other: dict[str, Any], tmp_path: Path) -> None:
+    usual: dict[str, Any] = {"dtype": "f4", "fill": None, "units": "m"}
+    paths = [
+        write_constant(tmp_path / f"{n}.nc", n, values=[1, 2, 3], **(usual | (other if n else {}))) for n in range(2)
+    ]
+    assert open_combined(paths, tmp_path / "cube.json")["depth"].values.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        ({"values": [1, 2, 4]}, "its values in"),
+        ({"values": [1, np.nan, 3], "fill": -7}, "its values in"),
+        ({"scale_factor": 2.0, "values": [1, 2, 3]}, "its packing in"),
+        ({"units": "km"}, "its units in"),
+    ],
+    ids=["a value", "a missing value", "packing", "units"],
+)
+def test_constants_that_mean_something_else_are_refused(other: dict[str, Any], what: str, tmp_path: Path) -> None:
+    usual: dict[str, Any] = {"dtype": "f4", "fill": None, "units": "m", "values": [1, 2, 3]}
+    paths = [write_constant(tmp_path / f"{n}.nc", n, **(usual | (other if n else {}))) for n in range(2)]
+    with pytest.raises(NotJoinable, match=f"/depth: {what}"):
+        combine(paths)
