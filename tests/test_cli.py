@@ -163,3 +163,16 @@ def test_an_option_of_the_file_system_is_a_storage_option(capsys: pytest.Capture
     assert main(["inspect", "s3://bucket/a.nc", "--profile=hunter2"]) == 2
     said = capsys.readouterr().err
     assert said.endswith("there is no option --profile: use --storage-options profile=VALUE\n")
+
+
+def test_a_bug_does_not_look_like_a_command_that_is_done(
+    ocean: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by zero")
+
+    monkeypatch.setattr("h5zarr.commands.inspect.inspect.inspect", fail)
+    assert main(["inspect", ocean]) == 2
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: by zero" in said
+    assert said.endswith("h5zarr: this is a bug in h5zarr. Please report it, with the lines above.\n")

@@ -57,6 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return DONE
     except KeyboardInterrupt:
         return 130
+    except Exception:
+        # Python would end with 1, which says that the command is done.
+        sys.excepthook(*sys.exc_info())
+        print("h5zarr: this is a bug in h5zarr. Please report it, with the lines above.", file=sys.stderr)
+        return NOTHING
     return code
 
 

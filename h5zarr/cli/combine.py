@@ -134,10 +134,10 @@ def _add_joining(group: argparse._ArgumentGroup) -> None:
     )
     group.add_argument(
         "--constant",
-        choices=("refuse", "first"),
+        choices=("refuse", "first", "along"),
         default="refuse",
         help="what to do if a variable without the joined dimension differs between files: stop (refuse, the "
-        "default), or use that of the first file along the axis",
+        "default), use that of the first file along the axis, or give it the joined dimension (along)",
     )
     group.add_argument(
         "--attributes",

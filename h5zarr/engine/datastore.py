@@ -18,7 +18,16 @@ from h5zarr.engine.elements import Presentation, choose_presentation, present
 from h5zarr.engine.encoding import netcdf_encoding
 from h5zarr.engine.joined_arrays import Decode, DecodedPart, decode_with_parameters, join_parts
 from h5zarr.engine.netcdf_attributes import restore_attributes, restore_fill
-from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Problem, ProblemWarning, SourceError, surprised
+from h5zarr.errors import (
+    SURPRISES,
+    H5ZarrError,
+    MalformedFile,
+    Problem,
+    ProblemWarning,
+    SourceError,
+    Unrepresentable,
+    surprised,
+)
 from h5zarr.netcdf_names import HIDDEN
 from h5zarr.zarr_model.hierarchy import USUAL_FORM, ArrayNode, GroupNode, GroupRecord, Hierarchy, VariableRecord
 from h5zarr.zarr_model.joined import JoinedVariable
@@ -157,7 +166,8 @@ class HierarchyDataStore(AbstractDataStore):
                 at = f"{parent}/{part.path}"
                 node = self._hierarchy.nodes.get(at)
                 if not isinstance(node, ArrayNode):
-                    raise MalformedFile(f"a part of it, {at}, is missing")
+                    remedy = "Write JSON or Parquet references of Zarr version 3, which hold all parts."
+                    raise Unrepresentable(f"a part of it, {at}, is missing", remedy=remedy)
                 stored = self.open_stored(at, node)
                 record = self._hierarchy.record_of(at)
                 if record is not None and record.parameters:

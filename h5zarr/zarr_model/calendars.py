@@ -63,6 +63,14 @@ class TimeUnits:
         """Return the text of units with the same epoch and another step."""
         return f"{name} since {self.since}"
 
+    def date(self, number: float) -> str:
+        """Return a time as text, such as 2024-02-29 or 2024-02-29T06:30:00."""
+        days, rest = divmod(self.epoch + round(number * self.step), DAY)
+        seconds = rest // SECOND
+        clock = f"T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}" if seconds else ""
+        year, month, day = _find_date(self.calendar, days)
+        return f"{year:04}-{month:02}-{day:02}{clock}"
+
     @property
     def has_missing_dates(self) -> bool:
         """Whether xarray shows missing times as missing. It shows those of other calendars as the epoch."""
@@ -114,6 +122,16 @@ def count_days(calendar: str, year: int, month: int, day: int) -> int | None:
             is_julian = (year, month, day) < (1582, 10, 15)
             return ordinary + (last // 4 - 2 if is_julian else _gregorian_leap_days(last))
     return None
+
+
+def _find_date(calendar: str, days: int) -> tuple[int, int, int]:
+    """Return the date that is so many days after the start of year 0: the last one that is not later."""
+    year = days // 366 - 1
+    while (count_days(calendar, year + 1, 1, 1) or 0) <= days:
+        year += max(1, (days - (count_days(calendar, year + 1, 1, 1) or 0)) // 366)
+    months = [month for month in range(1, 13) if (count_days(calendar, year, month, 1) or 0) <= days]
+    dates = [(year, months[-1], day) for day in range(1, 32) if count_days(calendar, year, months[-1], day) == days]
+    return dates[-1] if dates else (year, months[-1], 1)
 
 
 def _gregorian_leap_days(last: int) -> int:

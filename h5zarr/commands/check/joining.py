@@ -12,11 +12,15 @@ _SINCE = " since "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """The axis along which files are joined, and the reason for choosing it. A new axis may have no name."""
+    """The axis along which files are joined, and the reason for choosing it. A new axis may have no name.
+
+    `others` could be chosen for the same reason.
+    """
 
     name: str | None
     is_new: bool
     reason: str
+    others: tuple[str, ...] = ()
 
 
 def find_axis(files: Sequence[FileFacts], along: str | None = None) -> Axis:
@@ -27,10 +31,14 @@ def find_axis(files: Sequence[FileFacts], along: str | None = None) -> Axis:
         return Axis(name=along, is_new=is_new, reason="you chose it" + (", and no file has it" if is_new else ""))
     differing = [name for name, found in lengths.items() if len(found) > 1]
     growing = [name for name in lengths if any(name in facts.unlimited for facts in files)]
-    for names, reason in ((growing, "it is unlimited"), (_find_times(files), "it is the time dimension")):
+    times = _find_times(files)
+    if len(both := [name for name in growing if name in times]) == 1:
+        growing = both
+    for names, reason in ((growing, "it is unlimited"), (times, "it is the time dimension")):
         if names:
             chosen = next((name for name in names if name in differing), names[0])
-            return Axis(name=chosen, is_new=False, reason=reason)
+            others = tuple(name for name in names if name != chosen)
+            return Axis(name=chosen, is_new=False, reason=reason, others=others)
     if len(differing) == 1:
         return Axis(name=differing[0], is_new=False, reason="it is the only one whose length differs")
     return Axis(name=None, is_new=True, reason="no dimension is unlimited, a time dimension, or the only one to differ")

@@ -7,7 +7,7 @@ axis.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,8 @@ _ONE_EACH = "Give a pattern only for a dimension of length 1, or for a new dimen
 class CubeAxis:
     """An axis along which files are joined, in the group `folder` ("" for the root) and the groups in it.
 
-    `sections` says for each file which part of the axis it has. `values` are the coordinates, if there are any;
-    `coordinate` describes those that no file has.
+    `sections` says for each file which part of the axis it has. `values` are the coordinates, if there are any; if they
+    are times, `times` has their units. `coordinate` describes those that no file has.
     """
 
     name: str
@@ -38,6 +38,7 @@ class CubeAxis:
     length: int
     sections: tuple[Sections, ...]
     values: Values | None = None
+    times: TimeUnits | None = None
     coordinate: NewCoordinate | None = None
 
     @property
@@ -146,9 +147,18 @@ def _fits(axis: CubeAxis, lengths: Sequence[int | None]) -> bool:
 def _order_by_coordinate(pieces: Sequence[CubePiece], name: str, folder: str) -> CubeAxis:
     path = f"{folder}/{name}"
     has = [_has_coordinate(piece, path, (name,)) for piece in pieces]
-    values = iter(comparable_values([piece for piece, one in zip(pieces, has, strict=True) if one], path))
+    found, times = comparable_values([piece for piece, one in zip(pieces, has, strict=True) if one], path)
+    values = iter(found)
     union, sections = place([next(values) if one else None for one in has])
-    return CubeAxis(name=name, folder=folder, is_new=False, length=len(union), sections=tuple(sections), values=union)
+    return CubeAxis(
+        name=name,
+        folder=folder,
+        is_new=False,
+        length=len(union),
+        sections=tuple(sections),
+        values=union,
+        times=times,
+    )
 
 
 def _follow(
@@ -186,6 +196,7 @@ def _by_source(pieces: Sequence[CubePiece], along: Along, *, is_new: bool) -> Cu
         length=len(union),
         sections=tuple(sections),
         values=union,
+        times=parse_units(coordinate.attributes),
         coordinate=NewCoordinate(union, coordinate.attributes),
     )
 
@@ -200,33 +211,48 @@ def _make_new(pieces: Sequence[CubePiece], along: Along) -> CubeAxis:
     if not shared:
         length, sections = stack([1] * len(pieces))
         return CubeAxis(name=name, folder="", is_new=True, length=length, sections=tuple(sections))
-    values = comparable_values(pieces, min(shared, key=lambda path: path.count("/")))
+    values, times = comparable_values(pieces, min(shared, key=lambda path: path.count("/")))
     union, sections = place(values)
-    return CubeAxis(name=name, folder="", is_new=True, length=len(union), sections=tuple(sections), values=union)
+    return CubeAxis(
+        name=name, folder="", is_new=True, length=len(union), sections=tuple(sections), values=union, times=times
+    )
 
 
-def comparable_values(pieces: Sequence[CubePiece], path: str) -> list[Values]:
-    """Return the values of a variable in each piece. Times are converted to the same unit."""
+def comparable_values(pieces: Sequence[CubePiece], path: str) -> tuple[list[Values], TimeUnits | None]:
+    """Return the values of a variable in each piece, and the units of times, which are converted to the same unit."""
     values = [piece.values(path).reshape(-1) for piece in pieces]
     units = [parse_units(piece.arrays[path].attributes) for piece in pieces]
     if len({None if one is None else (one.step, one.epoch, one.calendar) for one in units}) == 1:
-        return [one.astype(one.dtype.newbyteorder("="), copy=False) for one in values]
+        return [one.astype(one.dtype.newbyteorder("="), copy=False) for one in values], units[0]
     if any(one is None for one in units):
         lacking = [piece for piece, one in zip(pieces, units, strict=True) if one is None]
-        raise NotJoinable(f"{path}: {names_of(lacking)} has no units of time, unlike other files")
+        raise NotJoinable(f"{path}: its units are not units of time in {names_of(lacking)}, unlike in other files")
     times: list[tuple[Values, TimeUnits]] = [(v, u) for v, u in zip(values, units, strict=True) if u is not None]
     try:
         common = find_common(times)
     except Unrepresentable as error:
         raise NotJoinable(f"{path}: {error}", remedy=error.remedy) from None
-    return [common.convert(*one) for one in times]
+    return [common.convert(*one) for one in times], replace(times[0][1], step=common.step)
 
 
-def gaps(axis: CubeAxis) -> list[tuple[Any, Any]]:
+def differing_scalars(pieces: Sequence[CubePiece]) -> list[str]:
+    """Return the names of scalars that could be the coordinate of a new axis, because each file has another value."""
+    shared = [
+        path
+        for path, node in pieces[0].arrays.items()
+        if not node.shape and all(_has_coordinate(piece, path, ()) for piece in pieces)
+    ]
+    found = [path for path in shared if len({str(piece.values(path)) for piece in pieces}) == len(pieces) > 1]
+    times = [path for path in found if parse_units(pieces[0].arrays[path].attributes) is not None]
+    return [path.rpartition("/")[2] for path in (*times, *found)]
+
+
+def gaps(axis: CubeAxis) -> list[tuple[str, str]]:
     """Return the coordinates before and after each gap: a step of more than 1.5 times the usual step."""
     values = axis.values
     if values is None or values.dtype.kind not in "iuf" or len(values) < 3:
         return []
     steps = np.abs(np.diff(values.astype(np.float64)))
     wide = np.flatnonzero(steps > 1.5 * np.median(steps))
-    return [(values[at].item(), values[at + 1].item()) for at in wide.tolist()]
+    shown = str if axis.times is None else axis.times.date
+    return [(shown(values[at].item()), shown(values[at + 1].item())) for at in wide.tolist()]

@@ -11,6 +11,7 @@ from typing import Any
 from h5zarr.commands.check.facts import find_facts
 from h5zarr.commands.check.joining import find_axis
 from h5zarr.commands.combine.along import Along, AlongInput, parse_along
+from h5zarr.commands.combine.axes import differing_scalars
 from h5zarr.commands.combine.cube import Cube, join_pieces
 from h5zarr.commands.combine.pieces import UNCUT, CubePiece
 from h5zarr.commands.combine.settings import Choices
@@ -78,7 +79,8 @@ def combine(
         Which file to use if several have the same part of a variable: "refuse" raises an error that names them,
         "first" and "last" go by the order of `sources`, "newest" by the time of the last change.
     constant
-        What to do if a variable without the joined dimension differs between files: "refuse", or use the "first".
+        What to do if a variable without the joined dimension differs between files: "refuse", use the "first", or
+        give it the joined dimension ("along"), so that each file keeps its own.
     attributes
         "first" takes the attributes of the first file along the axis, "drop-conflicts" leaves out those that differ,
         "strict" raises an error if any differ.
@@ -174,6 +176,12 @@ def _write(cube: Cube, output: Output, *, strict: bool) -> Cube:
 def _detect_axis(pieces: Sequence[CubePiece]) -> tuple[Along, ...]:
     """Return the axis that the files determine. Raises NotJoinable if they do not."""
     axis = find_axis([find_facts(piece.hierarchy) for piece in pieces])
+    unclear = "it is not clear along which dimension to join"
     if axis.name is None:
-        raise NotJoinable(f"it is not clear along which dimension to join: {axis.reason}", remedy="Give along=NAME.")
+        scalars = differing_scalars(pieces)
+        example = f", for example along={scalars[0]!r}: it differs between the files" if scalars else ""
+        raise NotJoinable(f"{unclear}: {axis.reason}", remedy=f"Give along=[NAME]{example}.")
+    if axis.others:
+        names = ", ".join((axis.name, *axis.others))
+        raise NotJoinable(f"{unclear}: {names} could all be chosen, because {axis.reason}", remedy="Give along=[NAME].")
     return (Along(axis.name),)

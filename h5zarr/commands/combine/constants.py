@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.commands.combine.members import Member, inlined_form, times_of
+from h5zarr.commands.combine.axes import Axes
+from h5zarr.commands.combine.members import Member, inlined_form, spread, times_of
 from h5zarr.commands.combine.times import find_common
-from h5zarr.errors import Unrepresentable
+from h5zarr.errors import NotJoinable, Unrepresentable
 from h5zarr.zarr_model.calendars import TimeUnits
 from h5zarr.zarr_model.missing import FILL_VALUE
 
@@ -39,6 +40,21 @@ def find_difference(members: Sequence[Member]) -> str | None:
         if not has_same_values(first, one, values, one.values()):
             return f"its values {where} differ from those in {first.piece.name}"
     return None
+
+
+def spread_differing(variables: Mapping[str, Sequence[Member]], axes: Axes) -> dict[str, Sequence[Member]]:
+    """Return the variables by path. Those without an axis that differ between files get the axis."""
+    made: dict[str, Sequence[Member]] = {}
+    for path, members in variables.items():
+        if any(one.box for one in members) or find_difference(members) is None:
+            made[path] = members
+            continue
+        axis = axes.find(path, axes.names[0])
+        if len(axes.names) > 1 or axis is None:
+            what = f"{path}: it differs between files, but gets an axis only if files are joined along one"
+            raise NotJoinable(what, remedy="Take the first file's with constant='first'.")
+        made[path] = [part for one in members for part in spread(one, axis)]
+    return made
 
 
 def _packing(member: Member) -> Any:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from h5zarr import __version__
 from h5zarr.commands.combine.along import Along
 from h5zarr.commands.combine.attributes import merge
 from h5zarr.commands.combine.axes import Axes, CubeAxis, find_axes
+from h5zarr.commands.combine.constants import spread_differing
 from h5zarr.commands.combine.cube_text import cube_lines
 from h5zarr.commands.combine.inline_values import make_inline
 from h5zarr.commands.combine.joined_variables import Made, make_variable
-from h5zarr.commands.combine.members import find_members
+from h5zarr.commands.combine.members import Member, find_members
 from h5zarr.commands.combine.pieces import CubePiece
 from h5zarr.commands.combine.settings import Choices, Context, VariableOutcome
 from h5zarr.commands.combine.time_units import find_times
@@ -28,6 +30,8 @@ from h5zarr.errors import NotJoinable, Problem
 from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Hierarchy, Json, VariableRecord
 from h5zarr.zarr_model.joined import JoinedVariable
+
+Variables: TypeAlias = Mapping[str, Sequence[Member]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -103,6 +107,16 @@ class SomeRefused(NotJoinable):
         super().__init__(f"{refused[0].path}: {refused[0].notes[0]}{more}", remedy=refused[0].notes[1])
 
 
+class NothingJoined(NotJoinable):
+    """No file has a variable that can be joined."""
+
+    def __init__(self, problems: Sequence[Problem], files: str) -> None:
+        why = f", for example because of {problems[0]}" if problems else ""
+        super().__init__(
+            f"there is no variable to join in {files}{why}", remedy="h5zarr inspect shows what files have."
+        )
+
+
 def join_pieces(
     pieces: Sequence[CubePiece],
     along: Sequence[Along],
@@ -118,7 +132,12 @@ def join_pieces(
     problems = _merge_problems(pieces)
     left_out = {problem.path for problem in problems}
     order = _in_order(pieces, axes)
-    members = {path: some for path, some in find_members(pieces, order, axes).items() if some and path not in left_out}
+    found = find_members(pieces, order, axes)
+    members: Variables = {path: some for path, some in found.items() if some and path not in left_out}
+    if not members:
+        raise NothingJoined(problems, counted(len(pieces), "file"))
+    if choices.constant == "along":
+        members = spread_differing(members, axes)
     context = Context(
         axes=axes,
         choices=choices,

@@ -17,7 +17,8 @@ from h5zarr.errors import NotJoinable
 from h5zarr.zarr_model.calendars import bounds_of
 
 _CHOOSE = (
-    "Leave out one of the files, or choose with on_duplicate='first', on_duplicate='last' or on_duplicate='newest'."
+    "Leave out one of the files, or choose with on_duplicate='first', on_duplicate='last' or on_duplicate='newest'. "
+    "Files that differ in something else, such as the members of an ensemble, need a new dimension: along=[NAME]."
 )
 
 

@@ -58,7 +58,8 @@ def _keep_constant(path: str, members: Sequence[Member], context: Context) -> Ma
     if (difference := find_difference(members)) is not None:
         if context.choices.constant == "refuse":
             what = f"{path}: {difference}"
-            raise NotJoinable(what, remedy=f"Take the first file's with constant='first'. {_LEAVE_OUT}")
+            choose = "Keep all with constant='along', or take the first file's with constant='first'."
+            raise NotJoinable(what, remedy=f"{choose} {_LEAVE_OUT}")
         notes = [f"{difference}; the first is used"]
     first = members[0]
     manifest = first.node.manifest
@@ -126,7 +127,7 @@ def _check_units(path: str, members: Sequence[Member], context: Context) -> None
     texts: dict[str, Member] = {}
     for one in members:
         if one.meaning.units != first.meaning.units:
-            units = [json.dumps(some.node.attributes.get("units"), ensure_ascii=False) for some in (first, one)]
+            units = [_shown_units(some) for some in (first, one)]
             about = "its enumeration differs" if units[0] == units[1] else f"its units are {' and '.join(units)}"
             what = f"{path}: {about}, in {first.piece.name} and {one.piece.name}"
             raise NotJoinable(what, remedy=f"Convert the files to the same units. {_LEAVE_OUT}")
@@ -140,6 +141,11 @@ def _check_units(path: str, members: Sequence[Member], context: Context) -> None
                 shown = ", ".join(map(str, value))
                 what = f"{path}: the flag {shown} means {known} in {other.piece.name} and {meaning} in {one.piece.name}"
                 raise NotJoinable(what, remedy=_LEAVE_OUT)
+
+
+def _shown_units(member: Member) -> str:
+    units = member.node.attributes.get("units")
+    return "none" if units is None else json.dumps(units, ensure_ascii=False)
 
 
 def _describe_missing(members: Sequence[Member], axes: Mapping[int, CubeAxis]) -> str:

@@ -62,11 +62,14 @@ class Member:
         """Return all values of the range as stored, with the new axes."""
         whole = self.piece.values(self.path)
         added = len(self.node.shape) - whole.ndim
-        key = [slice(None)] * len(self.node.shape)
-        for axis, section in self.box.items():
-            key[axis] = slice(section.start, section.start + section.length)
         found = whole.reshape((1,) * added + whole.shape)
-        return found[tuple(key)] if key else found  # () would take text out of its array
+        key: list[slice] = []
+        for axis, length in enumerate(self.shape):
+            start = self.box[axis].start if axis in self.box and axis >= added else 0
+            key.append(slice(start, start + (1 if axis < added else length)))
+        # A file has one element along an axis that its variable gets. It may be spread over several.
+        taken = found[tuple(key)] if key else found  # () would take text out of its array
+        return np.broadcast_to(taken, self.shape)
 
 
 def find_members(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes) -> dict[str, list[Member]]:
@@ -99,6 +102,27 @@ def find_members(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes) 
             members += _sections(whole, {axis: one.sections[number] for axis, one in joined.items()})
         first_url += len(piece.hierarchy.urls)
     return found
+
+
+def spread(member: Member, axis: CubeAxis) -> list[Member]:
+    """Return a variable without an axis as members along it, with the same values at each position of its file."""
+    ranges = axis.sections[member.number]
+    length = sum(one.length for one in ranges)
+    node, manifest = member.node, member.node.manifest
+    steps = np.repeat(np.arange(length, dtype=np.int64), manifest.count)
+    repeated = replace(
+        node,
+        grid=RegularGrid((length, *node.shape), (1, *node.chunk_shape)),
+        dimension_names=(axis.name, *node.dimension_names),
+        manifest=Manifest(
+            index=np.column_stack((steps, np.tile(manifest.index, (length, 1)))),
+            address=np.tile(manifest.address, length),
+            nbytes=np.tile(manifest.nbytes, length),
+            source=manifest.source if isinstance(manifest.source, int) else np.tile(manifest.source, length),
+            inline={(step, *key): content for step in range(length) for key, content in manifest.inline.items()},
+        ),
+    )
+    return _sections(replace(member, node=repeated), {0: ranges})
 
 
 def _sections(whole: Member, sections: Mapping[int, tuple[Section, ...]]) -> list[Member]:

@@ -14,7 +14,7 @@ from h5zarr.errors import ArgumentError
 from h5zarr.zarr_model.hierarchy import Json
 
 ON_DUPLICATE = ("refuse", "first", "last", "newest")
-CONSTANT = ("refuse", "first")
+CONSTANT = ("refuse", "first", "along")
 ATTRIBUTES = ("first", "drop-conflicts", "strict")
 
 

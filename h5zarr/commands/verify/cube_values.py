@@ -13,7 +13,7 @@ from h5zarr.commands.verify.cube_places import Cell, StoredVariable
 from h5zarr.commands.verify.differences import Difference, Values
 from h5zarr.commands.verify.json_values import NotCompared, same_json
 from h5zarr.commands.verify.verified_arrays import TrueVariable, cast_fill, plain_fill
-from h5zarr.zarr_model.calendars import STEPS, TimeUnits
+from h5zarr.zarr_model.calendars import STEPS, TimeUnits, share_dates
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json
 from h5zarr.zarr_model.missing import FILL_VALUE, decode_missing
 
@@ -66,7 +66,8 @@ def cell_differs(array: CubeArray, cell: Cell, found: Values, file: FileVariable
     if source[rank:]:  # chunks may split the elements of an array data type
         inside: tuple[Any, ...] = (..., *source[rank:])
         expected = expected[inside]
-    expected = expected.reshape((1,) * new + expected.shape)
+    # Along an axis that the variable got, all elements of a file are the same.
+    expected = np.broadcast_to(expected, (*found.shape[:new], *expected.shape))
     found = found[tuple(slice(0, length) for length in expected.shape)]
     difference = _values_differ(array, found, expected, file)
     return None if difference is None else difference.moved(cell.start)
@@ -81,8 +82,10 @@ def _shape_differs(array: CubeArray, cell: Cell, file: FileVariable) -> Differen
     for number, length in enumerate(array.node.shape):
         axis = array.stored.axes.get(number)
         ours = length if axis is None else axis.lengths.get(file.number, 0)
-        theirs = 1 if number < new else shape[number - new]
-        if ours != theirs and not (number >= new and grows[number - new] and ours > theirs):
+        if number < new:
+            continue
+        theirs = shape[number - new]
+        if ours != theirs and not (grows[number - new] and ours > theirs):
             return Difference(f"length of {array.node.dimension_names[number]}", str(ours), str(theirs))
     return None
 
@@ -96,7 +99,7 @@ def _meaning_differs(array: CubeArray, cell: Cell, file: FileVariable) -> Differ
     if (ours is None) != (theirs is None) or (ours is None and not _same(array, file, "units")):
         found, expected = (repr(one.get("units")) for one in (array.node.attributes, file.attributes))
         return Difference("units", found, expected)
-    if ours is not None and theirs is not None and ours.calendar != theirs.calendar:
+    if ours is not None and theirs is not None and not share_dates((ours.calendar, theirs.calendar)):
         return Difference("calendar", repr(ours.calendar), repr(theirs.calendar))
     is_converted = _is_converted(ours, theirs)
     for name in _MEANING:

@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 import h5zarr
+from h5zarr.commands.combine.combine import combine
 from h5zarr.errors import ArgumentError, NotJoinable
 from tests.commands.combine.files import concatenated, open_combined, write_days
 
@@ -179,10 +180,49 @@ def test_a_time_without_units_is_named(tmp_path: Path) -> None:
     paths = [write_days(tmp_path / f"{n}.nc", [n]) for n in range(2)]
     with netCDF4.Dataset(paths[1], "a") as file:
         del file["time"].units
-    with pytest.raises(NotJoinable, match=r"/time: .*1\.nc has no units of time, unlike other files"):
+    with pytest.raises(NotJoinable, match=r"/time: its units are not units of time in .*1\.nc, unlike in other files"):
         h5zarr.combine(paths, along="time")
 
 
 def test_choices_that_do_not_exist_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match="on_duplicate is 'oldest', but must be one of refuse, first, last, newest"):
         h5zarr.combine(fields(tmp_path, "a"), on_duplicate="oldest")
+
+
+def write_dimensions(path: Path, day: int, unlimited: tuple[str, ...], scalar: str | None = None) -> Path:
+    with netCDF4.Dataset(path, "w") as file:
+        for name in ("time", "obs", "x"):
+            file.createDimension(name, None if name in unlimited else 2)
+            variable = file.createVariable(name, "f8", (name,))
+            variable[:] = [2 * day, 2 * day + 1] if name in unlimited else [0, 1]
+        if "time" in unlimited:
+            file["time"].units = "days since 2000-01-01"
+        if scalar is not None:
+            file.createVariable(scalar, "f8", ())[...] = day
+    return path
+
+
+def test_the_time_is_chosen_among_unlimited_dimensions(tmp_path: Path) -> None:
+    paths = [write_dimensions(tmp_path / f"{n}.nc", n, ("obs", "time")) for n in range(2)]
+    assert [axis.name for axis in combine(paths, constant="first").axes] == ["time"]
+
+
+def test_several_unlimited_dimensions_are_named(tmp_path: Path) -> None:
+    paths = [write_dimensions(tmp_path / f"{n}.nc", n, ("obs", "x")) for n in range(2)]
+    with pytest.raises(NotJoinable, match="obs, x could all be chosen, because it is unlimited"):
+        combine(paths)
+
+
+def test_a_scalar_that_differs_is_proposed_as_a_new_dimension(tmp_path: Path) -> None:
+    paths = [write_dimensions(tmp_path / f"{n}.nc", n, (), "level") for n in range(2)]
+    with pytest.raises(NotJoinable, match="it is not clear along which dimension to join") as caught:
+        combine(paths)
+    assert caught.value.remedy == "Give along=[NAME], for example along='level': it differs between the files."
+
+
+def test_files_without_variables_are_not_a_cube(tmp_path: Path) -> None:
+    for number in range(2):
+        with netCDF4.Dataset(tmp_path / f"{number}.nc", "w") as file:
+            file.title = "nothing"
+    with pytest.raises(NotJoinable, match="there is no variable to join in 2 files"):
+        combine(list(tmp_path.glob("*.nc")), along="file")

@@ -41,7 +41,7 @@ def test_a_dry_run_shows_the_plan_and_writes_nothing(tmp_path: Path, capsys: Cap
         assert main(["combine", *map(str, paths), str(tmp_path / "9.nc"), *out, "--dry-run"]) == 0
         said = capsys.readouterr().out
         assert f"{tmp_path / '1.nc'}: time 3 to 5" in said
-        assert "1 gap: 5.0 to 30.0" in said
+        assert "1 gap: 2000-01-06 to 2000-01-31" in said
         assert "/v joined" in said
         assert "/x constant" in said
         assert "3 files can be joined" in said

@@ -8,7 +8,9 @@ from typing import Any
 import netCDF4
 import numpy as np
 import pytest
+import xarray as xr
 
+import h5zarr
 from h5zarr.commands.combine.combine import combine
 from h5zarr.errors import NotJoinable
 from tests.commands.combine.files import DAYS, concatenated, open_combined
@@ -41,6 +43,8 @@ def test_letters_and_times_that_some_files_lack_are_missing_there(calendar: str,
     assert found["seen"].isnull().values.tolist() == [False, True, False]
     assert found["seen"].dropna("time").values.tolist() == whole["seen"].dropna("time").values.tolist()
     assert found["seen"].dtype.kind == whole["seen"].dtype.kind
+    (notes,) = [one.notes for one in combine(paths).outcomes if one.path == "/seen"]
+    assert ("readers show missing times of this calendar as dates" in notes) == (calendar != "standard")
 
 
 def test_bounds_that_some_files_lack_are_missing_there(tmp_path: Path) -> None:
@@ -125,3 +129,57 @@ def test_constants_that_mean_something_else_are_refused(other: dict[str, Any], w
     paths = [write_constant(tmp_path / f"{n}.nc", n, **(usual | (other if n else {}))) for n in range(2)]
     with pytest.raises(NotJoinable, match=f"/depth: {what}"):
         combine(paths)
+
+
+def write_run(path: Path, days: list[int], reference: float, units: str = DAYS, height: float = 2) -> Path:
+    """Write v(time), the scalar times of a run, a name, and a field without time."""
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 600)
+        time = file.createVariable("time", "f8", ("time",))
+        time.units = DAYS
+        time[:] = days
+        file.createVariable("v", "f4", ("time",))[:] = days
+        run = file.createVariable("run", "f8", ())
+        run.units = units
+        run[...] = reference
+        file.createVariable("name", str, ())[...] = f"run {reference}"
+        file.createVariable("height", "f8", ("x",), chunksizes=(600,), zlib=True)[:] = height * np.arange(600)
+        file.createVariable("x", "f8", ("x",))[:] = np.arange(600)
+    return path
+
+
+def different(paths: list[Path]) -> xr.Dataset:
+    """Return what xarray makes of files if variables that differ get the dimension."""
+    opened = [xr.open_dataset(path).load() for path in paths]
+    for one in opened:
+        one.close()
+    return xr.concat(opened, "time", data_vars="different", coords="different", compat="equals", join="exact")
+
+
+@pytest.mark.parametrize("most", [None, 20_000], ids=["inlined", "referenced"])
+def test_constants_that_differ_get_the_axis_if_the_user_wants_it(most: int | None, tmp_path: Path) -> None:
+    paths = [
+        write_run(tmp_path / "a.nc", [0, 1, 2], 0),
+        write_run(tmp_path / "b.nc", [3, 4], 36, "hours since 2000-01-01", height=3),
+        write_run(tmp_path / "c.nc", [5], 5),
+    ]
+    found = open_combined(paths[::-1], tmp_path / "cube.json", constant="along", max_inline_bytes=most)
+    whole = different(paths)
+    assert found.run.dims == found.name.dims == ("time",)
+    assert found.height.dims == ("time", "x")
+    for name in ("v", "run", "name", "height", "x"):
+        np.testing.assert_array_equal(found[name].values, whole[name].values, name)
+    done = h5zarr.verify(tmp_path / "cube.json")
+    assert done.is_right, str(done)
+
+
+def test_constants_that_are_the_same_do_not_get_the_axis(tmp_path: Path) -> None:
+    paths = [write_run(tmp_path / f"{n}.nc", [n], 7) for n in range(2)]
+    assert open_combined(paths, tmp_path / "cube.json", constant="along").run.dims == ()
+
+
+def test_constants_get_an_axis_only_if_there_is_one(tmp_path: Path) -> None:
+    paths = [write_run(tmp_path / f"{n}.nc", [n], n) for n in range(2)]
+    with pytest.raises(NotJoinable, match="/run: it differs between files, but gets an axis only if files are joined"):
+        combine(paths, along=["time", "x"], constant="along")
