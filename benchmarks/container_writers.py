@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from translators import _peak_nbytes
 
-RECORD_SIZE = 100_000
+RECORD_SIZE = 100_000  # rows of a Parquet file by the peers, which is their default; h5zarr chooses by itself
 URL = "s3://bucket/some/way/down/simulation.nc"
 SOURCE = "simulation.nc"
 _ROW = 100
@@ -55,15 +55,15 @@ def prepare_h5zarr(count: int, out: str) -> Callable[[], Any]:
     from h5zarr.io.local import format_mtime
     from h5zarr.io.log import RequestLog
     from h5zarr.io.source import Identity
+    from h5zarr.zarr_model.grid import RegularGrid
     from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy, Manifest
 
     addresses, sizes = columns(count)
-    grid = (count // _ROW, 10, 10)
-    index = np.stack(np.unravel_index(np.arange(count), grid), axis=1)
+    grid = RegularGrid(shape_of(count), CHUNK_SHAPE)
+    index = np.stack(np.unravel_index(np.arange(count), grid.grid_shape), axis=1)
     node = ArrayNode(
-        shape=shape_of(count),
+        grid=grid,
         data_type="float32",
-        chunk_shape=CHUNK_SHAPE,
         codecs=(
             {"name": "bytes", "configuration": {"endian": "little"}},
             {"name": "numcodecs.zlib", "configuration": {}},
@@ -77,6 +77,7 @@ def prepare_h5zarr(count: int, out: str) -> Callable[[], Any]:
     mtime = format_mtime(os.stat(url.removeprefix("file://")).st_mtime_ns) if is_icechunk else None
     identity = Identity(nbytes=int(addresses[-1] + sizes[-1]), mtime=mtime)
     made = Translation(
+        source=url,
         fitted=fit(Hierarchy(nodes={"/": GroupNode(attributes={}), "/v": node}, urls=(url,))),
         provenance=Provenance("0", (SourceState(url, identity),)),
         options=Options(),

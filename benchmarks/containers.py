@@ -138,6 +138,8 @@ class Measuring:
         if isinstance(writing, str):
             return Result(missing=writing)
         checked = run("container_readers.py", "check", str(count), str(out))
+        if self._tool.startswith("h5zarr") and not _is_right(checked):
+            return Result(missing=_told(checked))
         result = Result(writing=writing, equal=_told(checked), nbytes=_size(out))
         run("container_writers.py", self._tool, str(_SMALL), str(small), patience)
         for reader in READERS[self.kind]:
@@ -147,6 +149,10 @@ class Measuring:
                 self._earlier[reader] = (count, found)
             result.opening[reader] = found
         return result
+
+
+def _is_right(checked: Taken | str) -> bool:
+    return not isinstance(checked, str) and checked["checked"] == checked["equal"]
 
 
 def _told(checked: Taken | str) -> str:
@@ -220,8 +226,8 @@ def judge(count: int, results: dict[str, Result], patience: float) -> list[tuple
 
 def _judge_ours(tool: str, count: int, ours: Result) -> list[tuple[str, ...]]:
     verdicts = []
-    if ours.missing or "WRONG" in ours.equal:
-        verdicts.append((f"{count:,}", f"{tool} writes all of it", "", ours.missing or ours.equal, "MISSED"))
+    if ours.missing:
+        verdicts.append((f"{count:,}", f"{tool} writes all of it", "", ours.missing, "MISSED"))
     for reader, taken in ours.opening.items():
         if count <= _MANY and not isinstance(taken, str) and not tool.endswith("JSON"):
             seconds = taken["seconds"]
