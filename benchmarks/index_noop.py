@@ -37,8 +37,8 @@ def list_bucket(count: int) -> Listing:
     found = []
     for number, name in enumerate(names(count)):
         identity = Identity(nbytes=80_000 + number, etag=f'"{number:032x}"', mtime="2026-11-01T00:00:00+00:00")
-        found.append(Listed(f"s3://bucket/product/{name}", name, identity))
-    return Listing(PATTERN, tuple(found))
+        found.append(Listed(f"s3://bucket/product/{name}", name, identity, PATTERN))
+    return Listing(frozenset({PATTERN}), tuple(found))
 
 
 def make(kind: str, count: int, directory: Path) -> None:
@@ -46,7 +46,7 @@ def make(kind: str, count: int, directory: Path) -> None:
     from h5zarr.commands.index.catalog import Catalog
     from h5zarr.commands.index.place import Place
     from h5zarr.commands.index.rows import Row, Status
-    from h5zarr.commands.index.work import Settings
+    from h5zarr.commands.index.work import IndexSettings
 
     data = directory / "data"
     if kind == "local":
@@ -56,8 +56,8 @@ def make(kind: str, count: int, directory: Path) -> None:
                 place.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY))
     listing = list_sources(str(data)) if kind == "local" else list_bucket(count)
-    about: dict[str, Any] = {"settings": Settings(out="").digest, "found_by": listing.found_by}
-    about |= {
+    about: dict[str, Any] = {
+        "settings": IndexSettings(out="").digest,
         "arrays": 10,
         "chunks": 31,
         "requests": 1,
@@ -66,7 +66,14 @@ def make(kind: str, count: int, directory: Path) -> None:
         "time": datetime.now(UTC),
     }
     rows = (
-        Row(source=one.url, identity=one.identity, output=f"{one.path}.json", status=Status.INDEXED, **about)
+        Row(
+            source=one.url,
+            found_by=one.found_by,
+            identity=one.identity,
+            output=f"{one.path}.json",
+            status=Status.INDEXED,
+            **about,
+        )
         for one in listing.sources
     )
     Catalog(Place(directory / "refs"), rows).fold()
