@@ -29,7 +29,7 @@ class Archive:
         return self.count * STEPS * len(FIELDS) * rows * columns
 
     def directory(self, below: Path) -> Path:
-        return below / f"archive_{self.name}.{EDITION}"
+        return below / f"archive_{self.name}_{self.count}.{EDITION}"
 
     def files(self, below: Path) -> list[Path]:
         """Return the paths of the files, having made those that are not there."""
