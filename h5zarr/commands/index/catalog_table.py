@@ -173,7 +173,8 @@ class Stored:
 
     def rows(self) -> Iterator[Row]:
         for batch in self._batches(SCHEMA.names):
-            yield from map(_decode_row, batch.to_pylist())
+            columns = [_to_list(column) for column in batch.columns]
+            yield from (_decode_row(dict(zip(SCHEMA.names, cells, strict=True))) for cells in zip(*columns, strict=True))
 
     def known(self) -> Iterator[Known]:
         for batch in self._batches(_KNOWN):
@@ -214,6 +215,14 @@ def _find_column(batch: Any, field: Any) -> Any:
     if field.name in batch.schema.names:
         return batch.column(field.name).cast(field.type)
     return pa.nulls(len(batch), field.type)
+
+
+def _to_list(column: Any) -> list[Any]:
+    """Return the values of a column. For times, pyarrow would import pandas, which takes longer than all the rest."""
+    if not pa.types.is_timestamp(column.type):
+        return list(column.to_pylist())
+    counts = column.cast(pa.int64()).to_pylist()
+    return [None if count is None else _EPOCH + timedelta(microseconds=count) for count in counts]
 
 
 def _decode_known(batch: Any) -> Iterator[Known]:

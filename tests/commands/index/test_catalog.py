@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import h5zarr
 from h5zarr.commands.index.catalog import CATALOG, PARTS, Catalog
 from h5zarr.commands.index.catalog_table import SCHEMA
 from h5zarr.commands.index.place import Place
@@ -23,6 +26,7 @@ from h5zarr.commands.index.rows import Row, Status, writable
 from h5zarr.commands.status.status import status
 from h5zarr.errors import OutputError, Problem
 from h5zarr.io.source import Identity
+from tests.collections_of_files import SAMPLES
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678, UTC)
 
@@ -243,3 +247,11 @@ def test_a_name_that_is_not_utf8_can_be_written(place: Place) -> None:
     (found,) = Catalog(place).rows()
     assert found.source == found.found_by == writable(name) == "/data/a\\udcff.nc"
     assert found.reason == "gone: /data/a\\udcff.nc \\ud800: no"
+
+
+def test_reading_a_catalog_does_not_import_pandas(tmp_path: Path) -> None:
+    """It takes longer than everything else that `combine` does with a small index."""
+    h5zarr.index(str(SAMPLES / "sst_*.nc"), tmp_path / "refs")
+    code = "import sys, h5zarr; print(len(h5zarr.combine(sys.argv[1]).sources)); assert 'pandas' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "refs")], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "3\n"), done.stderr
