@@ -49,8 +49,8 @@ kerchunk: io zarr_model encode containers commands/translate
 opening: errors io zarr_model read containers commands/translate
 virtualizarr: errors io zarr_model encode commands/translate
 commands/combine: display errors io tree read zarr_model encode filters containers opening
-    commands/translate commands/index commands/check
-commands/check: display errors logs io hdf5 netcdf3 zarr_model encode formats commands/translate commands/index
+    commands/translate commands/index
+commands/check: display errors logs io hdf5 netcdf3 zarr_model encode formats commands/translate commands/combine
 commands/status: display errors io commands/index
 store: display io zarr_model read opening
 commands/verify: display errors logs packages netcdf_names processes io zarr_model read containers opening store

@@ -12,18 +12,18 @@ from h5zarr import __version__
 from h5zarr.commands.check.check_text import conclusion, report_lines
 from h5zarr.commands.check.combining import Combining, compare_files
 from h5zarr.commands.check.files import CheckedFile, check_file
-from h5zarr.commands.index.listing import list_sources
+from h5zarr.commands.combine.plan import CubePlan, make_plan
+from h5zarr.commands.combine.sources import find_sources
 from h5zarr.commands.translate.many import work_through
 from h5zarr.commands.translate.options import make_options
 from h5zarr.display import counted, summary_repr
-from h5zarr.errors import ArgumentError, H5ZarrError, SourceGone
-from h5zarr.io.access import USUAL_ACCESS, Access
+from h5zarr.errors import H5ZarrError
+from h5zarr.io.access import Access
 from h5zarr.io.location import Location
-from h5zarr.io.protocols import require_protocols
 from h5zarr.logs import LOG
 from h5zarr.zarr_model.hierarchy import Json
 
-_MAGIC = frozenset("*?[")
+_NEW_AXIS = "file"  # the name of an axis that neither the user nor the files name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,9 @@ class CheckReport:
     unreadable
         Files that could not be read at all, with the reasons.
     combining
-        What keeps the files from being combined; None if they were not compared.
+        What keeps the files from becoming plain arrays, which every tool can join; None if they were not compared.
+    plan
+        How `h5zarr.combine` joins the files, or why it refuses to; None if they were not compared.
     seconds
         How long it took.
 
@@ -66,6 +68,7 @@ class CheckReport:
     files: tuple[CheckedFile, ...]
     unreadable: tuple[Unreadable, ...] = ()
     combining: Combining | None = None
+    plan: CubePlan | None = None
     seconds: float = 0.0
 
     def __repr__(self) -> str:
@@ -77,7 +80,7 @@ class CheckReport:
     @property
     def is_virtualisable(self) -> bool:
         """Whether everything in all files is available through references, and the files can be combined."""
-        is_combinable = self.combining is None or self.combining.is_possible
+        is_combinable = self.plan is None or self.plan.is_possible
         return is_combinable and not self.unreadable and all(file.is_virtualisable for file in self.files)
 
     def to_json(self) -> dict[str, Json]:
@@ -88,6 +91,7 @@ class CheckReport:
             "files": [file.to_json() for file in self.files],
             "unreadable": [one.to_json() for one in self.unreadable],
             "combining": None if self.combining is None else self.combining.to_json(),
+            "plan": None if self.plan is None else self.plan.to_json(),
             "seconds": round(self.seconds, 3),
         }
 
@@ -169,46 +173,16 @@ def check(
             on_file(str(Location.parse(url)), len(urls))
     files = tuple(one for url in urls if isinstance(one := found[url], CheckedFile))
     combining = compare_files([(file.source, file.facts) for file in files], along) if is_compared else None
+    there = [url for url in urls if isinstance(found[url], CheckedFile)]
+    plan = None
+    if combining is not None and there:
+        selected = make_options(group=group, include=include, exclude=exclude)
+        axis = _NEW_AXIS if along is None and combining.axis.name is None else along
+        plan = make_plan(there, axis, selected, access, at_once)
     return CheckReport(
         files=files,
         unreadable=tuple(one for url in urls if isinstance(one := found[url], Unreadable)),
         combining=combining,
+        plan=plan,
         seconds=time.perf_counter() - started,
     )
-
-
-def find_sources(
-    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], access: Access = USUAL_ACCESS
-) -> list[str]:
-    """Return the files, each once: the matches of patterns and the contents of directories, sorted by name.
-
-    Raises PackageMissing if a protocol needs a package that is not installed: every file would fail for that reason.
-    """
-    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
-    if not given:
-        raise ArgumentError("sources is empty, but must name at least one file")
-    found: dict[str, None] = {}
-    for source in map(Location.parse, given):
-        require_protocols(source.text, str(source))
-        if not _is_many(source):
-            found[source.text] = None
-            continue
-        listed = list_sources(source.text, access).sources
-        if not listed:
-            raise SourceGone(f"{source}: no such file", remedy="Check the pattern or directory.")
-        found |= dict.fromkeys(_as_given(one.url, source) for one in listed)
-    return list(found)
-
-
-def _as_given(url: str, pattern: Location) -> str:
-    """Return a file found through a relative path as a relative path."""
-    return url if pattern.path is None or os.path.isabs(pattern.path) else os.path.relpath(url)
-
-
-def _is_many(source: Location) -> bool:
-    """Return whether this is a directory or a pattern, rather than a file whose name looks like a pattern."""
-    local = source.path
-    if local is None:
-        # The "?" that starts a URL's query does not make it a pattern.
-        return any(_MAGIC & set(address) for address in source.addresses)
-    return os.path.isdir(local) or (bool(_MAGIC & set(local)) and not os.path.lexists(local))

@@ -40,6 +40,9 @@ def report_lines(report: CheckReport, *, all: bool = False, phrase: Phrase = str
             yield f"  {readable(phrase(one.remedy))}"
     if report.combining is not None:
         yield from combining_lines(report.combining, phrase)
+    if report.plan is not None:
+        yield f"h5zarr combine {'refuses them' if report.plan.cube is None else 'joins them'}:"
+        yield from (f"  {line}" for line in report.plan.lines(phrase))
     yield conclusion(report)
 
 
@@ -142,7 +145,7 @@ def _counts(file: CheckedFile) -> str:
 
 
 def combining_lines(combining: Combining, phrase: Phrase = str) -> Iterator[str]:
-    """Return the lines about what keeps files from being combined."""
+    """Return the lines about what keeps files from becoming plain arrays, which every tool can join."""
     axis = combining.axis
     name = "a new axis" if axis.name is None else readable(axis.name)
     yield f"combining {counted(combining.count, 'file')} along {name}: {axis.reason}"
@@ -203,7 +206,10 @@ def conclusion(report: CheckReport) -> str:
         said.append(f"some of {counted(others, 'file')} cannot be virtualised")
     elif report.files:
         said.append("everything can be virtualised")
-    if report.combining is not None and report.files:
-        is_possible = report.combining.is_possible
-        said.append("the files can be combined" if is_possible else "the files cannot be combined as they are")
+    if report.combining is not None and report.plan is not None:
+        is_plain = "" if report.combining.is_possible else ", but not by every tool"
+        is_possible = report.plan.is_possible
+        said.append(
+            f"the files can be combined{is_plain}" if is_possible else "the files cannot be combined as they are"
+        )
     return _BETWEEN.join(said)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TypeAlias
 
-from h5zarr.commands.check.facts import ArrayFacts, FileFacts
-from h5zarr.commands.check.joining import Axis, find_axis
+from h5zarr.commands.combine.axis_choice import Axis, find_axis
+from h5zarr.commands.combine.facts import ArrayFacts, FileFacts
 from h5zarr.display import counted, summary_repr
 from h5zarr.zarr_model.hierarchy import Json
 

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, replace
 
 from h5zarr.commands.check.advice import Advice, MetadataCost, advise_file, advise_variable
 from h5zarr.commands.check.commands import Mending
-from h5zarr.commands.check.facts import FileFacts, find_facts
 from h5zarr.commands.check.variables import CheckedVariable, Verdict, check_variables
 from h5zarr.commands.check.watched import WatchedSource, open_watched
+from h5zarr.commands.combine.facts import FileFacts, find_facts
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translate import translate_scanned
 from h5zarr.display import counted, summary_repr

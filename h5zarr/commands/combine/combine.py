@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from h5zarr.commands.check.facts import find_facts
-from h5zarr.commands.check.joining import find_axis
-from h5zarr.commands.combine.along import Along, AlongInput, parse_along
-from h5zarr.commands.combine.axes import differing_scalars
-from h5zarr.commands.combine.cube import Cube, join_pieces
-from h5zarr.commands.combine.pieces import UNCUT, CubePiece
+from h5zarr.commands.combine.along import AlongInput, parse_along
+from h5zarr.commands.combine.cube import Cube
+from h5zarr.commands.combine.plan import join_sources
 from h5zarr.commands.combine.settings import Choices
-from h5zarr.commands.combine.sources import CubeSources, close_pieces, find_pieces, open_pieces
+from h5zarr.commands.combine.sources import CubeSources, OnFile, find_pieces
 from h5zarr.commands.translate.options import make_options
 from h5zarr.commands.translate.translation import ProblemsFound
 from h5zarr.containers.container import Commit, Output
 from h5zarr.containers.fitting import fit_into
 from h5zarr.containers.output import check_output
 from h5zarr.containers.registry import check_output_before, container_for_output
-from h5zarr.errors import NotJoinable
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 
@@ -52,7 +48,7 @@ def combine(
     limits: Mapping[str, int] | None = None,
     allow: Sequence[str] = (),
     output_options: Mapping[str, Any] | None = None,
-    on_file: Callable[[str, int], None] | None = None,
+    on_file: OnFile | None = None,
 ) -> Cube:
     """Join many files into one dataset, without copying a byte, and write its references if `out` is given.
 
@@ -130,7 +126,6 @@ def combine(
     options = make_options(
         group=group, include=include, exclude=exclude, strict=strict, max_inline_bytes=max_inline_bytes
     )
-    options = replace(options, chunk_nbytes=UNCUT)
     choices = Choices(on_duplicate=on_duplicate, constant=constant, attributes=attributes)
     given = None if along is None else parse_along(along)
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
@@ -149,16 +144,9 @@ def combine(
         check_output_before(output, first, options.zarr_format, is_file=False)
         for location in others:
             check_output(output.location, location)
-
-    def join() -> Cube:
-        """Open and join the files. What is known about each is forgotten before the result is written."""
-        pieces, broken = open_pieces(found, access, options, at_once=at_once, skip_broken=skip_broken, on_file=on_file)
-        try:
-            return join_pieces(pieces, given or _detect_axis(pieces), options.inlining, choices, broken)
-        finally:
-            close_pieces(pieces)
-
-    cube = replace(join(), seconds=time.perf_counter() - started)
+    how: dict[str, Any] = {"at_once": at_once, "skip_broken": skip_broken, "on_file": on_file}
+    cube = join_sources(found, given, options, access, choices, **how)
+    cube = replace(cube, seconds=time.perf_counter() - started)
     return cube if output is None or dry_run else _write(cube, output, strict=strict)
 
 
@@ -171,17 +159,3 @@ def _write(cube: Cube, output: Output, *, strict: bool) -> Cube:
     provenance = replace(cube.provenance, problems=fitted.hierarchy.problems)
     container.write(fitted, provenance, output)
     return replace(cube, fitted=fitted, provenance=provenance)
-
-
-def _detect_axis(pieces: Sequence[CubePiece]) -> tuple[Along, ...]:
-    """Return the axis that the files determine. Raises NotJoinable if they do not."""
-    axis = find_axis([find_facts(piece.hierarchy) for piece in pieces])
-    unclear = "it is not clear along which dimension to join"
-    if axis.name is None:
-        scalars = differing_scalars(pieces)
-        example = f", for example along={scalars[0]!r}: it differs between the files" if scalars else ""
-        raise NotJoinable(f"{unclear}: {axis.reason}", remedy=f"Give along=[NAME]{example}.")
-    if axis.others:
-        names = ", ".join((axis.name, *axis.others))
-        raise NotJoinable(f"{unclear}: {names} could all be chosen, because {axis.reason}", remedy="Give along=[NAME].")
-    return (Along(axis.name),)

@@ -7,17 +7,23 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from h5zarr.commands.check.check import find_sources
 from h5zarr.commands.combine.pieces import CubePiece, open_piece, translated_piece
 from h5zarr.commands.index.catalog import CATALOG, PARTS, Catalog
+from h5zarr.commands.index.listing import list_sources
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.rows import Row
 from h5zarr.commands.translate.many import work_through
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translation import Translation
-from h5zarr.errors import H5ZarrError, Problem, SourceError
-from h5zarr.io.access import Access
+from h5zarr.errors import ArgumentError, H5ZarrError, Problem, SourceError, SourceGone
+from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
+from h5zarr.io.protocols import require_protocols
+
+_MAGIC = frozenset("*?[")
+
+OnFile: TypeAlias = Callable[[str, int], None]
+"""Called for each file that has been opened, with its name and the number of all files."""
 
 CubeSource: TypeAlias = str | os.PathLike[str] | Translation
 CubeSources: TypeAlias = CubeSource | Iterable[CubeSource]
@@ -94,7 +100,7 @@ def open_pieces(
     *,
     at_once: int,
     skip_broken: bool,
-    on_file: Callable[[str, int], None] | None,
+    on_file: OnFile | None,
 ) -> tuple[list[CubePiece], tuple[Problem, ...]]:
     """Return the pieces in the order of their names, and a problem for each that was skipped.
 
@@ -143,3 +149,40 @@ def _close(pieces: Iterable[CubePiece]) -> None:
 def close_pieces(pieces: Sequence[CubePiece]) -> None:
     """Close the files and connections of all pieces."""
     _close(pieces)
+
+
+def find_sources(
+    sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], access: Access = USUAL_ACCESS
+) -> list[str]:
+    """Return the files, each once: the matches of patterns and the contents of directories, sorted by name.
+
+    Raises PackageMissing if a protocol needs a package that is not installed: every file would fail for that reason.
+    """
+    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    if not given:
+        raise ArgumentError("sources is empty, but must name at least one file")
+    found: dict[str, None] = {}
+    for source in map(Location.parse, given):
+        require_protocols(source.text, str(source))
+        if not _is_many(source):
+            found[source.text] = None
+            continue
+        listed = list_sources(source.text, access).sources
+        if not listed:
+            raise SourceGone(f"{source}: no such file", remedy="Check the pattern or directory.")
+        found |= dict.fromkeys(_as_given(one.url, source) for one in listed)
+    return list(found)
+
+
+def _as_given(url: str, pattern: Location) -> str:
+    """Return a file found through a relative path as a relative path."""
+    return url if pattern.path is None or os.path.isabs(pattern.path) else os.path.relpath(url)
+
+
+def _is_many(source: Location) -> bool:
+    """Return whether this is a directory or a pattern, rather than a file whose name looks like a pattern."""
+    local = source.path
+    if local is None:
+        # The "?" that starts a URL's query does not make it a pattern.
+        return any(_MAGIC & set(address) for address in source.addresses)
+    return os.path.isdir(local) or (bool(_MAGIC & set(local)) and not os.path.lexists(local))

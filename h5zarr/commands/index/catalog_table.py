@@ -174,7 +174,8 @@ class Stored:
     def rows(self) -> Iterator[Row]:
         for batch in self._batches(SCHEMA.names):
             columns = [_to_list(column) for column in batch.columns]
-            yield from (_decode_row(dict(zip(SCHEMA.names, cells, strict=True))) for cells in zip(*columns, strict=True))
+            for cells in zip(*columns, strict=True):
+                yield _decode_row(dict(zip(SCHEMA.names, cells, strict=True)))
 
     def known(self) -> Iterator[Known]:
         for batch in self._batches(_KNOWN):

@@ -14,6 +14,7 @@ import h5zarr
 from h5zarr.cli import main
 from h5zarr.errors import SourceGone
 from tests.collections_of_files import PROJECT, SAMPLES
+from tests.commands.combine.files import write_days
 from tests.made_files import make_ocean, make_plain
 from tests.servers import RangeServer
 
@@ -104,16 +105,46 @@ def test_the_exit_code_tells(sample: str, code: int, capsys: pytest.CaptureFixtu
     assert {0: "everything can be virtualised", 1: "5 variables cannot", 2: "1 file cannot be read"}[code] in said
 
 
-def test_files_that_do_not_fit_together_are_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    other = tmp_path / "other.h5"
-    shutil.copy(SAMPLES / "layout_contiguous_latest.h5", other)
-    names = [str(make_plain(tmp_path / "plain.h5")), str(other)]
+def test_files_that_combine_refuses_are_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [str(write_days(tmp_path / f"{number}.nc", [number, 5])) for number in range(2)]
     assert main(["check", *names]) == 1
     said = capsys.readouterr().out
     assert "the files cannot be combined as they are" in said
-    assert f"missing in {other}" in said
+    assert "h5zarr combine refuses them:" in said
+    assert "both have the same part of /v, at time 2" in said
+    assert "--on-duplicate first" in said
     assert main(["check", "--each", *names]) == 0
-    assert "combin" not in capsys.readouterr().out
+    assert "combining" not in capsys.readouterr().out
+
+
+def test_files_that_only_combine_joins_are_not_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other.h5"
+    shutil.copy(SAMPLES / "layout_contiguous_latest.h5", other)
+    names = [str(make_plain(tmp_path / "plain.h5")), str(other)]
+    assert main(["check", *names]) == 0
+    said = capsys.readouterr().out
+    assert f"missing in {other}" in said
+    assert "h5zarr combine joins them:" in said
+    assert "  /x constant" in said
+    assert said.endswith("everything can be virtualised · the files can be combined, but not by every tool\n")
+
+
+def test_the_plan_is_in_the_report_for_machines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [str(write_days(tmp_path / f"{number}.nc", [number])) for number in range(2)]
+    assert main(["check", "--json", *names]) == 0
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert plan["possible"]
+    assert {one["path"]: one["how"] for one in plan["variables"]} == {
+        "/time": "inlined",
+        "/v": "joined",
+        "/x": "constant",
+    }
+    assert [piece["at"] for piece in plan["pieces"]] == [{"/time": [[0, 0, 1]]}, {"/time": [[1, 0, 1]]}]
+    write_days(Path(names[0]), [1])
+    assert main(["check", "--json", *names]) == 1
+    plan = json.loads(capsys.readouterr().out)["plan"]
+    assert not plan["possible"]
+    assert "both have the same part of /v" in plan["message"]
 
 
 def test_json_has_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,8 @@ import pytest
 from h5zarr.commands.check.check import CheckReport, check
 from h5zarr.commands.check.check_text import difference_text
 from h5zarr.commands.check.combining import Combining, Difference, compare_files
-from h5zarr.commands.check.facts import ArrayFacts, FileFacts
 from h5zarr.commands.check.variables import Verdict
+from h5zarr.commands.combine.facts import ArrayFacts, FileFacts
 
 SCALED = {"scale_factor": 0.5, "add_offset": 10.0, "units": "K", "_FillValue": np.int16(-1)}
 

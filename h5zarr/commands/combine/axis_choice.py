@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from h5zarr.commands.check.facts import FileFacts
+from h5zarr.commands.combine.facts import FileFacts
 
 _SINCE = " since "
 

@@ -1,0 +1,102 @@
+"""The plan of a cube: how files would be joined, or why they are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from h5zarr.commands.combine.along import Along, AlongInput, parse_along
+from h5zarr.commands.combine.axes import differing_scalars
+from h5zarr.commands.combine.axis_choice import find_axis
+from h5zarr.commands.combine.cube import Cube, SomeRefused, join_pieces
+from h5zarr.commands.combine.cube_text import axis_lines, outcome_lines, piece_lines, reader_lines
+from h5zarr.commands.combine.facts import find_facts
+from h5zarr.commands.combine.pieces import UNCUT, CubePiece
+from h5zarr.commands.combine.settings import Choices
+from h5zarr.commands.combine.sources import FoundSources, OnFile, close_pieces, open_pieces
+from h5zarr.commands.translate.options import Options
+from h5zarr.commands.translate.translation_text import Phrase
+from h5zarr.errors import H5ZarrError, NotJoinable
+from h5zarr.io.access import Access
+from h5zarr.zarr_model.hierarchy import Json
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CubePlan:
+    """The cube that files would become, or the error that keeps them from it."""
+
+    cube: Cube | None
+    error: H5ZarrError | None = None
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether `h5zarr.combine` joins the files and leaves nothing out."""
+        return self.cube is not None and not self.cube.problems
+
+    def lines(self, phrase: Phrase = str) -> Iterator[str]:
+        """Return the axes, files and variables of the cube; or what is refused, and why."""
+        if self.cube is not None:
+            yield from axis_lines(self.cube.axes)
+            yield from piece_lines(self.cube)
+            yield from outcome_lines(self.cube.outcomes, phrase=phrase)
+            yield from reader_lines(self.cube)
+            return
+        if isinstance(self.error, SomeRefused):
+            yield from axis_lines(self.error.axes)
+            yield from outcome_lines([one for one in self.error.outcomes if one.notes], phrase=phrase)
+        elif self.error is not None:
+            yield from (phrase(line) for line in (str(self.error), self.error.remedy) if line)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the plan for machines."""
+        if self.cube is not None:
+            return {"possible": self.is_possible, **self.cube.to_json()}
+        outcomes = [one.to_json() for one in getattr(self.error, "outcomes", ())]
+        remedy = "" if self.error is None else self.error.remedy
+        return {"possible": False, "message": str(self.error), "remedy": remedy, "variables": outcomes}
+
+
+def make_plan(
+    urls: Sequence[str], along: AlongInput | None, options: Options, access: Access, at_once: int
+) -> CubePlan:
+    """Return how files would be joined with the usual choices. Nothing is written."""
+    try:
+        given = None if along is None else parse_along(along)
+        cube = join_sources(FoundSources(tuple(urls)), given, options, access, Choices(), at_once=at_once)
+    except H5ZarrError as error:
+        return CubePlan(None, error)
+    return CubePlan(cube)
+
+
+def join_sources(
+    found: FoundSources,
+    along: Sequence[Along] | None,
+    options: Options,
+    access: Access,
+    choices: Choices,
+    *,
+    at_once: int,
+    skip_broken: bool = False,
+    on_file: OnFile | None = None,
+) -> Cube:
+    """Open and join files. What is known about each of them is forgotten afterwards. Raises NotJoinable."""
+    options = replace(options, chunk_nbytes=UNCUT)
+    pieces, broken = open_pieces(found, access, options, at_once=at_once, skip_broken=skip_broken, on_file=on_file)
+    try:
+        return join_pieces(pieces, along or _detect_axis(pieces), options.inlining, choices, broken)
+    finally:
+        close_pieces(pieces)
+
+
+def _detect_axis(pieces: Sequence[CubePiece]) -> tuple[Along, ...]:
+    """Return the axis that the files determine. Raises NotJoinable if they do not."""
+    axis = find_axis([find_facts(piece.hierarchy) for piece in pieces])
+    unclear = "it is not clear along which dimension to join"
+    if axis.name is None:
+        scalars = differing_scalars(pieces)
+        example = f", for example along={scalars[0]!r}: it differs between the files" if scalars else ""
+        raise NotJoinable(f"{unclear}: {axis.reason}", remedy=f"Give along=[NAME]{example}.")
+    if axis.others:
+        names = ", ".join((axis.name, *axis.others))
+        raise NotJoinable(f"{unclear}: {names} could all be chosen, because {axis.reason}", remedy="Give along=[NAME].")
+    return (Along(axis.name),)
