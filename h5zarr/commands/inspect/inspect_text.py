@@ -6,18 +6,28 @@ requested. `problems` are always shown in full.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from h5zarr.commands.inspect.alike import families, group_forms
 from h5zarr.commands.inspect.attribute_text import attribute_lines
 from h5zarr.commands.inspect.dimensions import Dimension, Dimensions, find_dimensions, is_bookkeeping
+from h5zarr.commands.inspect.folding import (
+    NAME_COLUMN,
+    abbreviated,
+    dimension_lines,
+    fold_groups,
+    fold_members,
+    more_lines,
+    section,
+    shown_count,
+)
 from h5zarr.commands.inspect.links import link_text
 from h5zarr.commands.inspect.part import Members, Part, join, levels, members, ordered_attributes, select
 from h5zarr.commands.inspect.types import type_name
-from h5zarr.commands.inspect.variables import variable_lines
+from h5zarr.commands.inspect.variables import dataset_row, row_lines
 from h5zarr.commands.inspect.view import View, column_width, padded
-from h5zarr.display import ELLIPSIS, counted, readable, shortened
+from h5zarr.display import counted, readable
 from h5zarr.hdf5.model import (
     Attribute,
     CommittedDatatype,
@@ -28,14 +38,8 @@ from h5zarr.hdf5.model import (
     Object,
 )
 
-CROWD = 20  # in a group with more members of a kind, similar ones are folded
-SHOWN = 10  # of those that are similar
-ALIKE_GROUPS = 5  # this many groups with the same members are folded to the first
-MOST = 100  # members of a kind, similar or not
-MANY_LINES = 200  # a longer page only says what each variable is
 GROUP_ATTRIBUTES = 40
 GROUP_ATTRIBUTES_IN_BRIEF = 8
-NAME_COLUMN = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +63,6 @@ class Page:
             if self.view.everything or not is_bookkeeping(attribute, owner, path, self.dimensions)
         }
 
-    def shown(self, count: int) -> int:
-        """Return how many of `count` members of one kind are shown."""
-        return count if self.view.everything or count <= CROWD else SHOWN
-
 
 def open_page(file: H5File, view: View) -> Page:
     """Return the page of a file, ready to render. `page.part.is_empty`: the pattern matched nothing."""
@@ -80,13 +80,11 @@ def open_page(file: H5File, view: View) -> Page:
 def render(page: Page) -> list[str]:
     """Return the lines of a page, without line ends: the tree of groups. Long pages are abbreviated."""
     title = page.view.bold(readable(page.file.url))
-    lines = list(_group_lines(page, "/", page.file.root))
-    if page.view.everything or not page.view.attributes or len(lines) <= MANY_LINES:
-        return [title, *lines]
-    brief = list(_group_lines(replace(page, is_brief=True), "/", page.file.root))
-    if len(brief) == len(lines):
-        return [title, *lines]
-    return [title, *brief, "", f"Attributes are shortened ({page.view.hint} shows everything)."]
+
+    def lines(is_brief: bool) -> list[str]:
+        return list(_group_lines(replace(page, is_brief=is_brief), "/", page.file.root))
+
+    return [title, *abbreviated(lines, page.view)]
 
 
 def _group_lines(page: Page, path: str, group: Group) -> Iterator[str]:
@@ -113,29 +111,10 @@ def _ends_at(page: Page, path: str) -> bool:
 
 
 def _subgroups(page: Page, path: str, inside: Members) -> list[tuple[str, Group | str]]:
-    """Return the subgroups to show, and lines that represent the others, each after the group it resembles."""
-    places = {join(path, name): group for name, group in inside.groups.items()}
-    alike: dict[int, list[str]] = {}
-    for number, place in enumerate(places):
-        alike.setdefault(page.forms.get(place, -1 - number), []).append(place)
-    folded = {first: others for first, *others in alike.values() if len(others) + 1 >= ALIKE_GROUPS}
-    hidden = {place for others in folded.values() for place in others}
-    found: list[tuple[str, Group | str]] = []
-    for place, group in places.items():
-        if place not in hidden:
-            found.append((place, group))
-        if place in folded:
-            found.append((place, _folded_groups(page, place, folded[place])))
-    if len(found) > MOST and not page.view.everything:
-        rest = counted(len(found) - MOST, "more group")
-        found[MOST:] = [(path, f"  {ELLIPSIS} {rest} in {readable(path)} (use {page.view.hint})")]
-    return found
-
-
-def _folded_groups(page: Page, first: str, others: Sequence[str]) -> str:
-    names = shortened(", ".join(readable(place.rpartition("/")[2]) for place in others), page.view.width // 2)
-    more = counted(len(others), "more group")
-    return f"  {ELLIPSIS} {more} like {readable(first)} (use {page.view.hint}): {names}"
+    """Return the subgroups to show, and lines that represent the others."""
+    groups = {join(path, name): group for name, group in inside.groups.items()}
+    folded = fold_groups(path, list(groups), page.forms, page.view)
+    return [(place, groups[place] if line is None else line) for place, line in folded]
 
 
 def _body(page: Page, path: str, group: Group, inside: Members) -> list[str]:
@@ -144,17 +123,13 @@ def _body(page: Page, path: str, group: Group, inside: Members) -> list[str]:
     hidden = {dimension.path for dimension in used if not dimension.has_variable and not page.view.everything}
     visible = {name: dataset for name, dataset in inside.datasets.items() if join(path, name) not in hidden}
     return [
-        *_section("types:", _type_lines(page, inside.datatypes)),
-        *_section("dimensions:", _dimension_lines(page, used)),
-        *_section("variables:", _dataset_lines(page, path, visible)),
-        *_section("groups:", _closed_lines(page, inside.groups) if _ends_at(page, path) else []),
-        *_section("links:", _link_lines(page, path, inside.links)),
-        *_section("attributes:", _attribute_lines(page, path, group) if whole else []),
+        *section("types:", _type_lines(page, inside.datatypes)),
+        *section("dimensions:", dimension_lines(used, page.view)),
+        *section("variables:", _dataset_lines(page, path, visible)),
+        *section("groups:", _closed_lines(page, inside.groups) if _ends_at(page, path) else []),
+        *section("links:", _link_lines(page, path, inside.links)),
+        *section("attributes:", _attribute_lines(page, path, group) if whole else []),
     ]
-
-
-def _section(title: str, lines: Sequence[str]) -> list[str]:
-    return [f"  {title}", *lines] if lines else []
 
 
 def _used_dimensions(page: Page, path: str, inside: Members) -> list[Dimension]:
@@ -172,49 +147,18 @@ def _attribute_lines(page: Page, path: str, owner: Object) -> list[str]:
     return attribute_lines(page.attributes(path, owner), page.file.path_of, page.view, indent=4, most=most)
 
 
-def _dimension_lines(page: Page, dimensions: Sequence[Dimension]) -> list[str]:
-    count = page.shown(len(dimensions))
-    names = [readable(dimension.name) for dimension in dimensions[:count]]
-    column = column_width(names, NAME_COLUMN)
-    lines = []
-    for name, dimension in zip(names, dimensions, strict=False):
-        label = f'  "{readable(dimension.label)}"' if dimension.label else ""
-        limit = " (UNLIMITED)" if dimension.unlimited else ""
-        lines.append(f"    {name}{padded(name, column)} = {dimension.length}{limit}{label}")
-    return lines + _more(page, len(dimensions) - count, "dimension")
-
-
 def _dataset_lines(page: Page, path: str, datasets: Mapping[str, Dataset]) -> list[str]:
-    shown, after = _folded_datasets(page, datasets)
-    axes = {name: page.dimensions.of_axes(join(path, name), dataset) for name, dataset in shown.items()}
-    attributes = {name: page.attributes(join(path, name), dataset) for name, dataset in shown.items()}
-    return variable_lines(shown, axes, attributes, after, page.file.path_of, page.view, is_brief=page.is_brief)
-
-
-def _folded_datasets(page: Page, datasets: Mapping[str, Dataset]) -> tuple[dict[str, Dataset], dict[str, str]]:
-    """Return the datasets to show, and lines for the others, by the name of the dataset they follow."""
-    if page.view.everything or len(datasets) <= CROWD:
-        return dict(datasets), {}
-    family = families(datasets)
-    alike: dict[tuple[str, Hashable], list[str]] = {}
-    for name in datasets:
-        alike.setdefault(family[name], []).append(name)
-    kept: list[str] = []
-    after: dict[str, str] = {}
-    for name in datasets:
-        names = alike[family[name]]
-        if name in names[:SHOWN]:
-            kept.append(name)
-        if len(names) > SHOWN:
-            more = counted(len(names) - SHOWN, "more dataset")
-            after[names[SHOWN - 1]] = f"{ELLIPSIS} {more} like these (use {page.view.hint})"
-    if len(kept) > MOST:
-        after[kept[MOST - 1]] = f"{ELLIPSIS} {counted(len(kept) - MOST, 'more dataset')} (use {page.view.hint})"
-    return {name: datasets[name] for name in kept[:MOST]}, after
+    shown, after = fold_members(families(datasets), page.view, "dataset")
+    rows = {}
+    for name in shown:
+        place, dataset = join(path, name), datasets[name]
+        axes = page.dimensions.of_axes(place, dataset)
+        rows[name] = dataset_row(name, dataset, axes, page.attributes(place, dataset), page.view)
+    return row_lines(rows, after, page.file.path_of, page.view, is_brief=page.is_brief)
 
 
 def _type_lines(page: Page, datatypes: Mapping[str, Object]) -> list[str]:
-    count = page.shown(len(datatypes))
+    count = shown_count(len(datatypes), page.view)
     shown = {readable(name): found for name, found in list(datatypes.items())[:count]}
     column = column_width(shown, NAME_COLUMN)
     lines = []
@@ -227,31 +171,26 @@ def _type_lines(page: Page, datatypes: Mapping[str, Object]) -> list[str]:
                 lines += attribute_lines(
                     found.attributes, page.file.path_of, page.view, indent=8, most=GROUP_ATTRIBUTES
                 )
-    return lines + _more(page, len(datatypes) - count, "type")
+    return lines + more_lines(page.view, len(datatypes) - count, "type")
 
 
 def _closed_lines(page: Page, groups: Mapping[str, Group]) -> list[str]:
-    count = page.shown(len(groups))
+    count = shown_count(len(groups), page.view)
     shown = {readable(name): group for name, group in list(groups.items())[:count]}
     column = column_width(shown, NAME_COLUMN)
     lines = []
     for name, group in shown.items():
         held = f"{counted(len(group.links), 'member')}, {counted(len(group.attributes), 'attribute')}"
         lines.append(f"    {page.view.bold(name)}{padded(name, column)}  {held}")
-    return lines + _more(page, len(groups) - count, "group")
+    return lines + more_lines(page.view, len(groups) - count, "group")
 
 
 def _link_lines(page: Page, path: str, links: Mapping[str, Link]) -> list[str]:
-    count = page.shown(len(links))
+    count = shown_count(len(links), page.view)
     shown = {readable(name): link for name, link in list(links.items())[:count]}
     column = column_width(shown, NAME_COLUMN)
     lines = [
         f"    {page.view.bold(name)}{padded(name, column)} -> {link_text(page.file, path, link)}"
         for name, link in shown.items()
     ]
-    return lines + _more(page, len(links) - count, "link")
-
-
-def _more(page: Page, count: int, thing: str, note: str = "") -> list[str]:
-    more = counted(count, f"more {thing}")
-    return [f"    {ELLIPSIS} {more}{note} (use {page.view.hint})"] if count > 0 else []
+    return lines + more_lines(page.view, len(links) - count, "link")

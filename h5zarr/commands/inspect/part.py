@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from h5zarr.commands.inspect.dimensions import parent
@@ -39,25 +39,45 @@ def select(file: H5File, pattern: str | None, depth: int | None = None) -> Part:
 
     `patterns.py` documents the pattern language.
     """
-    matches = (lambda path: True) if pattern is None else compile_pattern(pattern)
-    whole: set[str] = set()
-    frames: set[str] = set()
-    links: set[str] = set()
-    for path, found in file.walk():
-        if path in whole or matches(path) or (path != "/" and parent(path) in whole):
-            whole.add(path)
-            frames.update(_above(path))
+    objects = list(file.walk())
+    part = select_paths((path for path, _ in objects), pattern)
+    matches = _matcher(pattern)
+    frames, links = set(part.frames), set()
+    for path, found in objects:
         if isinstance(found, Group):
             for name, link in found.links.items():
                 place = join(path, name)
-                if is_alias(file, place, link) and (path in whole or matches(place)):
+                if is_alias(file, place, link) and (path in part.whole or matches(place)):
                     links.add(place)
                     frames.update((path, *_above(path)))
-    if depth is not None:
-        whole = {path for path in whole if levels(path) <= depth}
-        frames = {path for path in frames if levels(path) <= depth}
-        links = {path for path in links if levels(path) <= depth}
-    return Part(whole=frozenset(whole), frames=frozenset(frames - whole), links=frozenset(links))
+    return _down_to(depth, Part(whole=part.whole, frames=frozenset(frames - part.whole), links=frozenset(links)))
+
+
+def select_paths(paths: Iterable[str], pattern: str | None, depth: int | None = None) -> Part:
+    """Return which paths to show, as `select` does for a file. Groups come before their members."""
+    matches = _matcher(pattern)
+    whole: set[str] = set()
+    frames: set[str] = set()
+    for path in paths:
+        if matches(path) or (path != "/" and parent(path) in whole):
+            whole.add(path)
+            frames.update(_above(path))
+    return _down_to(depth, Part(whole=frozenset(whole), frames=frozenset(frames - whole), links=frozenset()))
+
+
+def _matcher(pattern: str | None) -> Callable[[str], bool]:
+    return (lambda path: True) if pattern is None else compile_pattern(pattern)
+
+
+def _down_to(depth: int | None, part: Part) -> Part:
+    """Return the part without what is deeper than `depth` levels; None has no limit."""
+    if depth is None:
+        return part
+
+    def shallow(paths: frozenset[str]) -> frozenset[str]:
+        return frozenset(path for path in paths if levels(path) <= depth)
+
+    return Part(whole=shallow(part.whole), frames=shallow(part.frames), links=shallow(part.links))
 
 
 def members(file: H5File, path: str, group: Group, part: Part) -> Members:

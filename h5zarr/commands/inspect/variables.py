@@ -12,6 +12,7 @@ from h5zarr.commands.inspect.types import has_members, outline_name, type_name
 from h5zarr.commands.inspect.values import PathOf
 from h5zarr.commands.inspect.view import View, column_width, padded
 from h5zarr.display import ELLIPSIS, readable
+from h5zarr.hdf5.datatype import Datatype
 from h5zarr.hdf5.model import Attribute, Dataset
 
 NAME_COLUMN = 36
@@ -25,30 +26,29 @@ BELOW = 8  # indentation of lines below a variable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The columns of a variable. `members` are lines below it, if the type does not fit its column."""
+    """A variable, in columns.
+
+    `members` are lines below it if the type does not fit its column, `details` further lines about its storage. `owner`
+    is its type, which attributes of the same type do not repeat.
+    """
 
     name: str
     type: str
     shape: str
     storage: str
     members: list[str]
+    details: list[str]
+    attributes: Mapping[str, Attribute]
+    owner: Datatype | None
 
 
-def variable_lines(
-    datasets: Mapping[str, Dataset],
-    axes: Mapping[str, tuple[str | None, ...]],
-    attributes: Mapping[str, Mapping[str, Attribute]],
-    after: Mapping[str, str],
-    path_of: PathOf,
-    view: View,
-    *,
-    is_brief: bool,
+def row_lines(
+    rows: Mapping[str, Row], after: Mapping[str, str], path_of: PathOf, view: View, *, is_brief: bool
 ) -> list[str]:
     """Return the lines of a group's variables. Storage follows the shape if it fits for all, else on the next line.
 
     `after` has lines that follow certain variables. If brief, each variable takes one line.
     """
-    rows = {name: _row(name, dataset, axes[name], view) for name, dataset in datasets.items()}
     columns = (
         column_width((row.name for row in rows.values()), NAME_COLUMN),
         column_width((row.type for row in rows.values()), TYPE_COLUMN),
@@ -56,35 +56,42 @@ def variable_lines(
     )
     is_narrow = any(len(_line(row, columns, view, beside=True, plain=True)) > view.width for row in rows.values())
     lines = []
-    for name, dataset in datasets.items():
-        lines.append(_line(rows[name], columns, view, beside=not is_narrow))
-        below = [*rows[name].members, *([rows[name].storage] if is_narrow else [])]
-        below += storage_details(dataset, view.limit(PIECES))
+    for name, row in rows.items():
+        lines.append(_line(row, columns, view, beside=not is_narrow))
+        below = [*row.members, *([row.storage] if is_narrow else []), *row.details]
         lines += [" " * BELOW + line for line in below]
         if is_brief:
-            lines += meaning_line(attributes[name], view, indent=BELOW)
+            lines += meaning_line(row.attributes, view, indent=BELOW)
         else:
-            lines += attribute_lines(
-                attributes[name], path_of, view, indent=BELOW, most=ATTRIBUTES, owner=dataset.datatype
-            )
+            lines += attribute_lines(row.attributes, path_of, view, indent=BELOW, most=ATTRIBUTES, owner=row.owner)
         if name in after:
             lines.append(f"    {after[name]}")
     return lines
 
 
-def _row(name: str, dataset: Dataset, axes: tuple[str | None, ...], view: View) -> Row:
-    type = type_name(dataset.datatype)
-    members = []
-    if len(type) > TYPE_COLUMN and has_members(dataset.datatype):
-        members = _member_lines(type, view)
-        type = outline_name(dataset.datatype)
+def dataset_row(
+    name: str, dataset: Dataset, axes: tuple[str | None, ...], attributes: Mapping[str, Attribute], view: View
+) -> Row:
+    """Return the row of a dataset. `axes` are the names of its dimensions."""
+    type, members = type_columns(dataset.datatype, view)
     return Row(
         name=readable(name),
         type=type,
         shape=shape_text(dataset.dataspace, (readable(axis) if axis else None for axis in axes)),
         storage=storage_text(dataset),
         members=members,
+        details=storage_details(dataset, view.limit(PIECES)),
+        attributes=attributes,
+        owner=dataset.datatype,
     )
+
+
+def type_columns(datatype: Datatype, view: View) -> tuple[str, list[str]]:
+    """Return the name of a type, and its members on lines of their own if they do not fit the column."""
+    type = type_name(datatype)
+    if len(type) <= TYPE_COLUMN or not has_members(datatype):
+        return type, []
+    return outline_name(datatype), _member_lines(type, view)
 
 
 def _member_lines(type: str, view: View) -> list[str]:
