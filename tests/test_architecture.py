@@ -40,7 +40,7 @@ encode: errors filters io tree zarr_model
 formats: errors limits io hdf5 netcdf3
 read: errors filters limits io netcdf4 zarr_model
 commands/inspect: display errors netcdf_names patterns filters io hdf5 netcdf3 netcdf4 formats
-containers: errors limits packages io zarr_model encode read signatures
+containers: display errors limits packages io zarr_model encode read signatures
 commands/translate: display errors logs patterns io hdf5 tree netcdf3 netcdf4 zarr_model encode formats containers
 commands/validate: display errors filters io zarr_model read containers
 commands/convert: display errors patterns io zarr_model read containers commands/translate

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from h5zarr.commands.combine.axes import CubeAxis, gaps
 from h5zarr.commands.combine.settings import VariableOutcome
 from h5zarr.commands.translate.translation_text import Phrase, held_text, problem_lines
+from h5zarr.containers.layout_text import axis_text, piece_lines
 from h5zarr.display import counted, readable, shortened
-from h5zarr.io.location import Location
 
 if TYPE_CHECKING:
     from h5zarr.commands.combine.cube import Cube
@@ -27,37 +27,19 @@ def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str, is_plan
         return
     yield from problem_lines(where, cube.warnings, "warning: ", phrase=phrase)
     yield from axis_lines(cube.axes)
-    if is_plan:
-        yield from piece_lines(cube)
+    if is_plan and cube.provenance.cube is not None:
+        yield from (f"  {line}" for line in piece_lines(cube.provenance.cube, _MOST_PIECES))
     yield from outcome_lines([one for one in cube.outcomes if one.notes or is_plan], phrase=phrase)
     yield from reader_lines(cube)
     done = "can be joined" if is_plan else "joined"
     yield f"{where} {done} · {held_text(cube.hierarchy)} · {cube.seconds:.2f} s"
 
 
-def piece_lines(cube: Cube) -> Iterator[str]:
-    """Return the files in their order along the axes, with their positions; only the first and last of many."""
-    pieces = cube.provenance.cube.pieces if cube.provenance.cube is not None else ()
-    shown = range(len(pieces))
-    is_long = len(pieces) > 2 * _MOST_PIECES
-    for number in shown:
-        if is_long and _MOST_PIECES <= number < len(pieces) - _MOST_PIECES:
-            if number == _MOST_PIECES:
-                yield f"  … {len(pieces) - 2 * _MOST_PIECES:,} more"
-            continue
-        at = [
-            f"{readable(path.lstrip('/'))} {position}" + (f" to {position + length - 1}" if length > 1 else "")
-            for path, ranges in pieces[number].at.items()
-            for position, _, length in ranges[:_MOST_SHOWN]
-        ]
-        yield f"  {readable(str(Location.parse(pieces[number].url)))}: {', '.join(at) or 'no part of an axis'}"
-
-
 def axis_lines(axes: Sequence[CubeAxis]) -> Iterator[str]:
     """Return a line about each axis, and a line about its gaps."""
     for axis in axes:
         kind = "new dimension" if axis.is_new else "dimension"
-        yield f"{kind} {readable(axis.name)}: {axis.length:,} in {counted(axis.part_count, 'part')}"
+        yield axis_text(axis.name, axis.length, axis.part_count, kind)
         if found := gaps(axis):
             shown = ", ".join(f"{before} to {after}" for before, after in found[:_MOST_SHOWN])
             more = f" and {len(found) - _MOST_SHOWN:,} more" if len(found) > _MOST_SHOWN else ""
