@@ -39,7 +39,6 @@ codecs: errors filters hdf5 netcdf4 zarr_model
 encode: errors filters io tree zarr_model
 formats: errors limits io hdf5 netcdf3
 read: errors filters limits io netcdf4 zarr_model
-commands/inspect: display errors netcdf_names patterns filters io hdf5 netcdf3 netcdf4 formats
 containers: display errors limits packages io zarr_model encode read signatures
 commands/translate: display errors logs patterns io hdf5 tree netcdf3 netcdf4 zarr_model encode formats containers
 commands/validate: display errors filters io zarr_model read containers
@@ -52,6 +51,8 @@ commands/combine: display errors io tree read zarr_model encode filters containe
     commands/translate commands/index
 commands/check: display errors logs io hdf5 netcdf3 zarr_model encode formats commands/translate commands/combine
 commands/status: display errors io commands/index
+commands/inspect: display errors netcdf_names patterns filters io hdf5 netcdf3 netcdf4 formats zarr_model read
+    containers opening
 store: display io zarr_model read opening
 commands/verify: display errors logs packages netcdf_names processes io zarr_model read containers opening store
 engine: errors netcdf_names filters io tree zarr_model encode read containers opening store

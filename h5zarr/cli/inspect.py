@@ -1,4 +1,4 @@
-"""`h5zarr inspect`: show what a file contains."""
+"""`h5zarr inspect`: show what a file or references contain."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from h5zarr.cli.common import (
     EXIT_CODES,
     PATTERNS,
     complain,
-    complain_of_source,
+    complain_of,
     phrase,
     write_lines,
 )
@@ -21,10 +21,12 @@ from h5zarr.cli.options import OPENING, add_opening, keywords
 PIPE_WIDTH = 100  # columns, if the output is not a terminal
 
 HELP = """\
-Show what a file contains: groups, dimensions, variables with type, shape and storage, attributes and links.
+Show what a file contains: groups, dimensions, variables with type, shape and storage, attributes and links. References
+are shown in the same way, with the files that they refer to, and where each file is in a cube of h5zarr combine.
 
-Reads only metadata. Similar members are folded, long values are shortened, and the attributes that netCDF-4 uses to
-store dimensions are shown as dimensions. --all shows everything in full.
+Reads only metadata; of references, not the files that they refer to. Similar members are folded, long values are
+shortened, and the attributes that netCDF-4 uses to store dimensions are shown as dimensions. --all shows everything in
+full.
 """
 EXAMPLES = f"""\
 examples:
@@ -34,6 +36,7 @@ examples:
   h5zarr inspect ocean.nc --path '/forecast/*_bnds'  some variables of one group
   h5zarr inspect ocean.nc --depth 1                  only the root group
   h5zarr inspect s3://bucket/ocean.nc --anon
+  h5zarr inspect cube.parquet                        references, and the files of a cube
   h5zarr inspect ocean.nc --json | jq '.datasets | map_values(.layout.chunk_shape)'
 
 {PATTERNS}
@@ -45,12 +48,16 @@ def add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser(
         "inspect",
         usage="h5zarr inspect [OPTION ...] SOURCE",
-        help="show what a file contains",
+        help="show what a file or references contain",
         description=HELP,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("source", metavar="SOURCE", help="a path, or a URL that fsspec opens (https, s3, gs, ...)")
+    parser.add_argument(
+        "source",
+        metavar="SOURCE",
+        help="a path, or a URL that fsspec opens (https, s3, gs, ...), of a file or of references",
+    )
     parser.add_argument("--path", metavar="PATTERN", help="show only objects that match, and their contents")
     parser.add_argument("--depth", type=_depth, metavar="N", help="show N levels of groups; 1 shows only the root")
     parser.add_argument("--all", action="store_true", help="show everything in full")
@@ -62,12 +69,14 @@ def add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         default="auto",
         help="whether to print names in bold; auto does so on a terminal (default auto)",
     )
-    add_opening(parser.add_argument_group("reading"))
+    reading = parser.add_argument_group("reading")
+    reading.add_argument("--at", metavar="NAME", help="branch, tag or snapshot of an Icechunk SOURCE (default main)")
+    add_opening(reading)
     parser.set_defaults(command=inspect)
 
 
 def inspect(arguments: argparse.Namespace) -> int:
-    """Show what a file contains."""
+    """Show what a file or references contain."""
     import json
 
     from h5zarr.commands.inspect.inspect import NothingMatches
@@ -75,7 +84,7 @@ def inspect(arguments: argparse.Namespace) -> int:
     from h5zarr.errors import H5ZarrError
 
     try:
-        found = run(arguments.source, **keywords(arguments, *OPENING, "path", "depth", "no_attributes"))
+        found = run(arguments.source, **keywords(arguments, *OPENING, "path", "depth", "no_attributes", "at"))
         if arguments.json:
             lines = [json.dumps(found.to_json(), indent=2, allow_nan=False)]
         else:
@@ -83,7 +92,7 @@ def inspect(arguments: argparse.Namespace) -> int:
     except NothingMatches as error:
         return complain(arguments.source, str(error), error.remedy)
     except H5ZarrError as error:
-        return complain_of_source(arguments.source, error)
+        return complain_of(arguments.source, error)
     write_lines(lines)
     return DONE_WITH_PROBLEMS if found.problems else DONE
 

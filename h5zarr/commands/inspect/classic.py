@@ -9,20 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.commands.inspect.attribute_text import attribute_lines
+from h5zarr.commands.inspect.numpy_types import datatype_of
 from h5zarr.commands.inspect.values import unknown_path
 from h5zarr.commands.inspect.view import View, column_width, padded
 from h5zarr.display import counted, readable, size
 from h5zarr.errors import Problem
-from h5zarr.hdf5.datatype import (
-    ByteOrder,
-    Charset,
-    Datatype,
-    FixedPoint,
-    FloatingPoint,
-    Normalization,
-    Padding,
-    String,
-)
+from h5zarr.hdf5.datatype import Charset, Datatype, Padding, String
 from h5zarr.hdf5.model import Attribute, Dataspace, SpaceKind
 from h5zarr.io.log import RequestLog, cost_text
 from h5zarr.netcdf3.classic_file import Attributes, ClassicFile, ClassicVariable
@@ -138,24 +130,8 @@ def _variable_lines(file: ClassicFile, variables: list[ClassicVariable], view: V
 
 
 def _datatype(type: NcType, count: int) -> Datatype:
-    nbits = 8 * type.nbytes
     if type is NcType.CHAR:
         return String(nbytes=max(1, count), padding=Padding.NULL_PADDED, charset=Charset.UTF8)
-    if type.dtype.kind == "f":
-        mantissa = 23 if nbits == 32 else 52
-        return FloatingPoint(
-            nbytes=type.nbytes,
-            order=ByteOrder.LITTLE,
-            bit_offset=0,
-            precision=nbits,
-            sign_location=nbits - 1,
-            exponent_location=mantissa,
-            exponent_nbits=nbits - 1 - mantissa,
-            mantissa_location=0,
-            mantissa_nbits=mantissa,
-            exponent_bias=(1 << nbits - 2 - mantissa) - 1,
-            normalization=Normalization.IMPLIED,
-        )
-    return FixedPoint(
-        nbytes=type.nbytes, order=ByteOrder.LITTLE, signed=type.dtype.kind == "i", bit_offset=0, precision=nbits
-    )
+    found = datatype_of(type.dtype.newbyteorder("="))
+    assert found is not None  # the format has nothing but text and numbers
+    return found

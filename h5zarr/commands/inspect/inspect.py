@@ -1,4 +1,4 @@
-"""The inspect command: scan the metadata of a file, and show it to people or machines."""
+"""The inspect command: scan the metadata of a file, or read references, and show them to people or machines."""
 
 from __future__ import annotations
 
@@ -11,16 +11,23 @@ from h5zarr.commands.inspect.classic import classic_summary, find_problems, rend
 from h5zarr.commands.inspect.classic_json import describe_classic
 from h5zarr.commands.inspect.inspect_report import problem_lines, summary
 from h5zarr.commands.inspect.inspect_text import open_page, render
+from h5zarr.commands.inspect.inspected_references import InspectedReferences, inspect_references
 from h5zarr.commands.inspect.json import describe
+from h5zarr.commands.inspect.references_json import describe_references
+from h5zarr.commands.inspect.references_text import reference_facts, references_summary, render_references
 from h5zarr.commands.inspect.view import View
+from h5zarr.containers.container import Container
+from h5zarr.containers.registry import container_in, container_of, decode_source, read_references
 from h5zarr.display import counted, size, summary_repr
 from h5zarr.errors import ArgumentError, Problem
 from h5zarr.formats import scan_any
 from h5zarr.hdf5.model import H5File
 from h5zarr.io.access import Access
+from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
-from h5zarr.io.source import open_source
+from h5zarr.io.source import Source, open_source
 from h5zarr.netcdf3.classic_file import ClassicFile
+from h5zarr.read.sources import Sources
 
 
 class NothingMatches(ArgumentError):
@@ -32,16 +39,16 @@ class NothingMatches(ArgumentError):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Inspection:
-    """What a file holds. `str()` is the text that `h5zarr inspect` prints; `to_json()` is complete.
+    """What a file or references hold. `str()` is the text that `h5zarr inspect` prints; `to_json()` is complete.
 
     Attributes
     ----------
     source
-        The file, without secrets in its URL.
+        The file or the references, without secrets in the URL.
     file
-        The scanned file, as `h5zarr.scan` returns it.
+        The scanned file, as `h5zarr.scan` returns it, or what the references contain.
     nbytes
-        Size of the file.
+        Size of the file; None for references in a directory.
     log
         Counts of rounds, requests and bytes.
     path, depth, no_attributes
@@ -55,15 +62,18 @@ class Inspection:
     """
 
     source: str
-    file: H5File | ClassicFile
-    nbytes: int
+    file: H5File | ClassicFile | InspectedReferences
+    nbytes: int | None
     log: RequestLog
     path: str | None = None
     depth: int | None = None
     no_attributes: bool = False
 
     def __repr__(self) -> str:
-        return summary_repr("Inspection", self.source, size(self.nbytes), counted(len(self.problems), "problem"))
+        problems = counted(len(self.problems), "problem")
+        if isinstance(self.file, InspectedReferences):
+            return summary_repr("Inspection", self.source, *reference_facts(self.file), problems)
+        return summary_repr("Inspection", self.source, size(self.nbytes or 0), problems)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -99,24 +109,31 @@ class Inspection:
             hint=phrase("all=True"),
         )
         problems = self.problems
+        warnings: tuple[Problem, ...] = ()
         if isinstance(self.file, ClassicFile):
             shown, last = render_classic(self.file, view), classic_summary(self.file, problems, self.log)
+        elif isinstance(self.file, InspectedReferences):
+            shown, last = render_references(self.file, view), references_summary(self.file, self.nbytes, self.log)
+            warnings = self.file.warnings
         else:
             page = open_page(self.file, view)
             shown = [] if page.part.is_empty else render(page)
-            last = summary(self.file, self.nbytes, self.log)
+            last = summary(self.file, self.nbytes or 0, self.log)
         if not shown:
             raise NothingMatches(f"nothing matches {self.path}")
-        return [*shown, *(("", *problem_lines(problems, phrase)) if problems else ()), "", last]
+        below = [*problem_lines(problems, phrase), *problem_lines(warnings, phrase, "warning")]
+        return [*shown, *(("", *below) if below else ()), "", last]
 
     def to_json(self) -> dict[str, Any]:
         """Return everything as JSON. Raises NothingMatches if it is empty."""
         attributes = not self.no_attributes
         if isinstance(self.file, ClassicFile):
             found = describe_classic(self.file, self.problems, self.log, pattern=self.path, attributes=attributes)
+        elif isinstance(self.file, InspectedReferences):
+            found = describe_references(self.file, self.nbytes, self.log, attributes=attributes)
         else:
             choices: dict[str, Any] = {"pattern": self.path, "depth": self.depth, "attributes": attributes}
-            found = describe(self.file, self.nbytes, self.log, **choices)
+            found = describe(self.file, self.nbytes or 0, self.log, **choices)
         if not (found["groups"] or found["datasets"] or found.get("datatypes")):
             raise NothingMatches(f"nothing matches {self.path}")
         return found
@@ -128,6 +145,7 @@ def inspect(
     path: str | None = None,
     depth: int | None = None,
     no_attributes: bool = False,
+    at: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
     anon: bool = False,
     network: Mapping[str, float] | None = None,
@@ -135,16 +153,21 @@ def inspect(
 ) -> Inspection:
     """Show what a file holds: groups, dimensions, variables with type, shape and storage, attributes and links.
 
+    References are shown in the same way, with the files that they refer to, and where each file is in a cube. These
+    files are not read.
+
     Parameters
     ----------
     source
-        A path, or any URL that fsspec opens.
+        A path, or any URL that fsspec opens: an HDF5 or netCDF file, or references in any container.
     path
         Show only objects that match this pattern, and what is in them.
     depth
         Open groups down to this many levels; 1 is the root only.
     no_attributes
         Omit attributes.
+    at
+        Branch, tag or snapshot of an Icechunk repository.
     storage_options, anon, network, limits
         How to open the file, as in `h5zarr.translate`.
 
@@ -156,7 +179,7 @@ def inspect(
     Raises
     ------
     H5ZarrError
-        The file cannot be read.
+        The file or the references cannot be read.
 
     Examples
     --------
@@ -169,14 +192,26 @@ def inspect(
         lat  float32  (lat=40)...
     """
     access = Access.from_options(storage_options, network, limits, anon=anon)
-    with open_source(source, access) as opened:
-        file = scan_any(opened, access.limits)
-        return Inspection(
-            source=opened.url,
-            file=file,
-            nbytes=opened.nbytes,
-            log=opened.log,
-            path=path,
-            depth=depth,
-            no_attributes=no_attributes,
-        )
+    location = Location.parse(source)
+    choices: dict[str, Any] = {"path": path, "depth": depth, "no_attributes": no_attributes}
+    sources = Sources(urls=(), access=access)
+    try:
+        if (read := read_references(location, sources, at)) is not None:
+            found = inspect_references(read[0], _container_of(location), str(location), path, depth)
+            return Inspection(source=str(location), file=found, nbytes=None, log=RequestLog(), **choices)
+        with open_source(location, access) as opened:
+            file: H5File | ClassicFile | InspectedReferences
+            if (references := decode_source(opened, location, access.limits)) is not None:
+                file = inspect_references(references, _container_of(location, opened), opened.url, path, depth)
+            else:
+                file = scan_any(opened, access.limits)
+            return Inspection(source=opened.url, file=file, nbytes=opened.nbytes, log=opened.log, **choices)
+    finally:
+        sources.close()
+
+
+def _container_of(location: Location, source: Source | None = None) -> Container:
+    """Return the container of references that could be read; for those in a file, by its first bytes."""
+    found = container_of(location) if source is None else container_in(source)
+    assert found is not None
+    return found

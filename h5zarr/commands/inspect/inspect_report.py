@@ -10,12 +10,14 @@ from h5zarr.hdf5.model import ChunkedLayout, Group, H5File
 from h5zarr.io.log import RequestLog, cost_text
 
 
-def problem_lines(problems: tuple[Problem, ...], phrase: Callable[[str], str] = str) -> Iterator[str]:
+def problem_lines(
+    problems: tuple[Problem, ...], phrase: Callable[[str], str] = str, thing: str = "problem"
+) -> Iterator[str]:
     """Return every problem with its remedy below. Consecutive problems with the same remedy share it, after the
-    last.
+    last. `thing` is what one is called.
     """
     if problems:
-        yield f"{counted(len(problems), 'problem')}:"
+        yield f"{counted(len(problems), thing)}:"
     for number, problem in enumerate(problems):
         yield f"  {readable(problem.path)}: {readable(problem.message)}"
         following = problems[number + 1] if number + 1 < len(problems) else None

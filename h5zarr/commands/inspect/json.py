@@ -86,7 +86,7 @@ def describe(
     def describe_attributes(owner: Object) -> dict[str, Json]:
         if not attributes:
             return {}
-        return {"attributes": {name: _attribute(each, file.path_of) for name, each in owner.attributes.items()}}
+        return {"attributes": {name: describe_attribute(each, file.path_of) for name, each in owner.attributes.items()}}
 
     return {
         "version": VERSION,
@@ -233,7 +233,8 @@ def _layout(layout: Layout, shape: tuple[int, ...]) -> Json:
             return {"kind": "external", "segments": pieces}
 
 
-def _attribute(attribute: Attribute, path_of: PathOf) -> Json:
+def describe_attribute(attribute: Attribute, path_of: PathOf) -> Json:
+    """Return the type, shape and value of an attribute."""
     return {
         "type": type_name(attribute.datatype),
         "shape": _shape(attribute.dataspace),

@@ -107,7 +107,7 @@ def _chunks(dataset: Dataset, layout: ChunkedLayout) -> list[str]:
     if stored:
         nbytes = int(layout.chunks.nbytes.sum())
         whole = stored * prod(layout.chunk_shape) * dataset.datatype.nbytes
-        parts.append(size(nbytes) + (f" ({_ratio(whole / nbytes)}:1)" if dataset.filters and nbytes else ""))
+        parts.append(size(nbytes) + (f" ({ratio_text(whole / nbytes)}:1)" if dataset.filters and nbytes else ""))
     return parts
 
 
@@ -119,7 +119,8 @@ def _fill(dataset: Dataset) -> list[str]:
     return ["fill undefined"] if dataset.fill.kind is FillKind.UNDEFINED else []
 
 
-def _ratio(ratio: float) -> str:
+def ratio_text(ratio: float) -> str:
+    """Return how many times smaller something is, with one digit after the point unless it is large."""
     return f"{ratio:.1f}" if ratio < 99.95 else f"{ratio:,.0f}"
 
 
