@@ -51,8 +51,8 @@ commands/combine: display errors io tree read zarr_model encode filters containe
     commands/translate commands/index
 commands/check: display errors logs io hdf5 netcdf3 zarr_model encode formats commands/translate commands/combine
 commands/status: display errors io commands/index
-commands/inspect: display errors netcdf_names patterns filters io hdf5 netcdf3 netcdf4 formats zarr_model read
-    containers opening
+commands/inspect: display errors signatures netcdf_names patterns filters io hdf5 netcdf3 netcdf4 formats zarr_model
+    read containers opening
 store: display io zarr_model read opening
 commands/verify: display errors logs packages netcdf_names processes io zarr_model read containers opening store
 engine: errors netcdf_names filters io tree zarr_model encode read containers opening store

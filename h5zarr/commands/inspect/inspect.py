@@ -5,19 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from h5zarr.commands.inspect.classic import classic_summary, find_problems, render_classic
 from h5zarr.commands.inspect.classic_json import describe_classic
 from h5zarr.commands.inspect.inspect_report import problem_lines, summary
 from h5zarr.commands.inspect.inspect_text import open_page, render
-from h5zarr.commands.inspect.inspected_references import InspectedReferences, inspect_references
 from h5zarr.commands.inspect.json import describe
-from h5zarr.commands.inspect.references_json import describe_references
-from h5zarr.commands.inspect.references_text import reference_facts, references_summary, render_references
 from h5zarr.commands.inspect.view import View
-from h5zarr.containers.container import Container
-from h5zarr.containers.registry import container_in, container_of, decode_source, read_references
 from h5zarr.display import counted, size, summary_repr
 from h5zarr.errors import ArgumentError, Problem
 from h5zarr.formats import scan_any
@@ -27,7 +22,10 @@ from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
 from h5zarr.io.source import Source, open_source
 from h5zarr.netcdf3.classic_file import ClassicFile
-from h5zarr.read.sources import Sources
+from h5zarr.signatures import WrongFormat
+
+if TYPE_CHECKING:
+    from h5zarr.commands.inspect.inspected_references import InspectedReferences
 
 
 class NothingMatches(ArgumentError):
@@ -71,9 +69,9 @@ class Inspection:
 
     def __repr__(self) -> str:
         problems = counted(len(self.problems), "problem")
-        if isinstance(self.file, InspectedReferences):
-            return summary_repr("Inspection", self.source, *reference_facts(self.file), problems)
-        return summary_repr("Inspection", self.source, size(self.nbytes or 0), problems)
+        if isinstance(self.file, H5File | ClassicFile):
+            return summary_repr("Inspection", self.source, size(self.nbytes or 0), problems)
+        return summary_repr("Inspection", self.source, *self.file.facts(), problems)
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -112,13 +110,15 @@ class Inspection:
         warnings: tuple[Problem, ...] = ()
         if isinstance(self.file, ClassicFile):
             shown, last = render_classic(self.file, view), classic_summary(self.file, problems, self.log)
-        elif isinstance(self.file, InspectedReferences):
-            shown, last = render_references(self.file, view), references_summary(self.file, self.nbytes, self.log)
-            warnings = self.file.warnings
-        else:
+        elif isinstance(self.file, H5File):
             page = open_page(self.file, view)
             shown = [] if page.part.is_empty else render(page)
             last = summary(self.file, self.nbytes or 0, self.log)
+        else:
+            from h5zarr.commands.inspect.references_text import references_summary, render_references
+
+            shown, last = render_references(self.file, view), references_summary(self.file, self.nbytes, self.log)
+            warnings = self.file.warnings
         if not shown:
             raise NothingMatches(f"nothing matches {self.path}")
         below = [*problem_lines(problems, phrase), *problem_lines(warnings, phrase, "warning")]
@@ -129,11 +129,13 @@ class Inspection:
         attributes = not self.no_attributes
         if isinstance(self.file, ClassicFile):
             found = describe_classic(self.file, self.problems, self.log, pattern=self.path, attributes=attributes)
-        elif isinstance(self.file, InspectedReferences):
-            found = describe_references(self.file, self.nbytes, self.log, attributes=attributes)
-        else:
+        elif isinstance(self.file, H5File):
             choices: dict[str, Any] = {"pattern": self.path, "depth": self.depth, "attributes": attributes}
             found = describe(self.file, self.nbytes or 0, self.log, **choices)
+        else:
+            from h5zarr.commands.inspect.references_json import describe_references
+
+            found = describe_references(self.file, self.nbytes, self.log, attributes=attributes)
         if not (found["groups"] or found["datasets"] or found.get("datatypes")):
             raise NothingMatches(f"nothing matches {self.path}")
         return found
@@ -194,24 +196,28 @@ def inspect(
     access = Access.from_options(storage_options, network, limits, anon=anon)
     location = Location.parse(source)
     choices: dict[str, Any] = {"path": path, "depth": depth, "no_attributes": no_attributes}
-    sources = Sources(urls=(), access=access)
-    try:
-        if (read := read_references(location, sources, at)) is not None:
-            found = inspect_references(read[0], _container_of(location), str(location), path, depth)
+    if at is not None or location.path is None or not os.path.isfile(location.path):
+        # Imported here and below: files are inspected without loading the containers.
+        from h5zarr.commands.inspect.opened_references import inspect_location
+
+        if (found := inspect_location(location, access, at, path, depth)) is not None:
             return Inspection(source=str(location), file=found, nbytes=None, log=RequestLog(), **choices)
-        with open_source(location, access) as opened:
-            file: H5File | ClassicFile | InspectedReferences
-            if (references := decode_source(opened, location, access.limits)) is not None:
-                file = inspect_references(references, _container_of(location, opened), opened.url, path, depth)
-            else:
-                file = scan_any(opened, access.limits)
-            return Inspection(source=opened.url, file=file, nbytes=opened.nbytes, log=opened.log, **choices)
-    finally:
-        sources.close()
+    with open_source(location, access) as opened:
+        file = _scan(opened, location, access, path, depth)
+        return Inspection(source=opened.url, file=file, nbytes=opened.nbytes, log=opened.log, **choices)
 
 
-def _container_of(location: Location, source: Source | None = None) -> Container:
-    """Return the container of references that could be read; for those in a file, by its first bytes."""
-    found = container_of(location) if source is None else container_in(source)
-    assert found is not None
-    return found
+def _scan(
+    source: Source, location: Location, access: Access, path: str | None, depth: int | None
+) -> H5File | ClassicFile | InspectedReferences:
+    """Return what an open file contains. If it is neither HDF5 nor netCDF, it may have references."""
+    try:
+        return scan_any(source, access.limits)
+    except WrongFormat as error:
+        if error.format == "zarr":
+            raise
+        from h5zarr.commands.inspect.opened_references import inspect_source
+
+        if (found := inspect_source(source, location, access, path, depth)) is None:
+            raise
+        return found

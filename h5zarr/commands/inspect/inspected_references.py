@@ -15,6 +15,7 @@ from h5zarr.commands.inspect.part import Part, join, select_paths
 from h5zarr.containers.container import Container
 from h5zarr.containers.cube_layout import CubeLayout
 from h5zarr.containers.references import References
+from h5zarr.display import counted
 from h5zarr.errors import MalformedFile, Problem
 from h5zarr.opening import recorded_identities
 from h5zarr.zarr_model.codecs import split_crop
@@ -63,6 +64,17 @@ class InspectedArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Numbers of groups, variables, and referenced, inlined and missing chunks."""
+
+    groups: int
+    variables: int
+    referenced: int
+    inlined: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InspectedReferences:
     """The part of references that was asked for.
 
@@ -87,6 +99,13 @@ class InspectedReferences:
     problems: tuple[Problem, ...]
     warnings: tuple[Problem, ...]
 
+    def facts(self) -> tuple[str, str]:
+        """Return what the references are, in a few words."""
+        kind = f"references to {counted(len(self.urls), 'file')}"
+        if self.cube is not None:
+            kind = f"cube of {counted(len(self.cube.pieces), 'file')}"
+        return kind, counted(len(self.variables), "variable")
+
     def parts_of(self, path: str, variable: JoinedVariable) -> list[InspectedArray | None]:
         """Return the arrays of a variable that consists of several; None for one that does not exist."""
         return [self.arrays.get(join(parent(path), part.path)) for part in variable.parts]
@@ -100,16 +119,15 @@ class InspectedReferences:
             for name in found.record.parameters.values()
         )
 
-    def totals(self) -> tuple[int, int, int, int, int]:
-        """Return the numbers of groups, variables, and referenced, inlined and missing chunks."""
-        groups = sum(path in self.part.whole for path in self.groups)
+    def totals(self) -> Totals:
+        """Return how much there is in the chosen part."""
         counts = [one.chunks for one in self.arrays.values()]
-        return (
-            groups,
-            len(self.variables),
-            sum(one.referenced for one in counts),
-            sum(one.inlined for one in counts),
-            sum(one.missing for one in counts),
+        return Totals(
+            groups=sum(path in self.part.whole or path in self.part.frames for path in self.groups),
+            variables=len(self.variables),
+            referenced=sum(one.referenced for one in counts),
+            inlined=sum(one.inlined for one in counts),
+            missing=sum(one.missing for one in counts),
         )
 
 

@@ -44,7 +44,7 @@ def describe_references(
     found: InspectedReferences, nbytes: int | None, log: RequestLog, *, attributes: bool = True
 ) -> dict[str, Json]:
     """Return the description of references, in the form of `SCHEMA`."""
-    groups, datasets, referenced, inlined, missing = found.totals()
+    totals = found.totals()
     return {
         "version": VERSION,
         "url": found.url,
@@ -64,12 +64,12 @@ def describe_references(
         "problems": _problems(found.problems),
         "warnings": _problems(found.warnings),
         "counts": {
-            "groups": groups,
-            "datasets": datasets,
-            "chunks": referenced + inlined,
-            "chunks_referenced": referenced,
-            "chunks_inlined": inlined,
-            "chunks_missing": missing,
+            "groups": totals.groups,
+            "datasets": totals.variables,
+            "chunks": totals.referenced + totals.inlined,
+            "chunks_referenced": totals.referenced,
+            "chunks_inlined": totals.inlined,
+            "chunks_missing": totals.missing,
         },
         "cost": {"rounds": log.rounds, "requests": log.requests, "nbytes": log.nbytes},
     }
@@ -106,12 +106,14 @@ def _variable(
 ) -> dict[str, Json]:
     if isinstance(variable, InspectedArray):
         return _array(found, path, variable, attributes)
+    arrays = found.parts_of(path, variable)
     parts: list[Json] = []
-    for part, array in zip(variable.parts, found.parts_of(path, variable), strict=True):
+    for part, array in zip(variable.parts, arrays, strict=True):
         place = join(parent(path), part.path)
         described = None if array is None else _array(found, place, array, attributes)
         parts.append({"path": place, "boxes": part.boxes.tolist(), "dataset": described})
-    return {**_shape(found, path, variable), "layout": {"kind": "parts", "parts": parts}}
+    types = ", ".join(dict.fromkeys(type_text(one) for one in arrays if one is not None))
+    return {"type": types, **_shape(found, path, variable), "layout": {"kind": "parts", "parts": parts}}
 
 
 def _shape(found: InspectedReferences, path: str, variable: InspectedArray | JoinedVariable) -> dict[str, Json]:

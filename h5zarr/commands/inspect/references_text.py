@@ -71,22 +71,16 @@ def render_references(found: InspectedReferences, view: View) -> list[str]:
 
 def references_summary(found: InspectedReferences, nbytes: int | None, log: RequestLog) -> str:
     """Return one line: the number of variables, where their chunks are, and what was read to find out."""
-    groups, variables, referenced, inlined, missing = found.totals()
-    held = [f"{counted(variables, 'variable')} in {counted(groups, 'group')}"]
-    held += [f"{counted(referenced, 'chunk')} referenced", f"{inlined:,} inlined", f"{missing:,} missing"]
+    totals, parameters = found.totals(), len(found.parameter_paths() & found.variables.keys())
+    variables = counted(totals.variables - parameters, "variable")
+    if parameters:
+        variables += f" and {counted(parameters, 'parameter')}"
+    held = [f"{variables} in {counted(totals.groups, 'group')}", f"{counted(totals.referenced, 'chunk')} referenced"]
+    held += [f"{totals.inlined:,} inlined", f"{totals.missing:,} missing"]
     if found.problems:
         held.append(counted(len(found.problems), "problem"))
     cost = "" if nbytes is None else f" · {cost_text(log, nbytes)}"
     return ", ".join(held) + cost
-
-
-def reference_facts(found: InspectedReferences) -> tuple[str, str]:
-    """Return what references are, in a few words."""
-    files = counted(len(found.urls), "file")
-    kind = f"references to {files}"
-    if found.cube is not None:
-        kind = f"cube of {counted(len(found.cube.pieces), 'file')}"
-    return kind, counted(len(found.variables), "variable")
 
 
 def _origin_lines(found: InspectedReferences, view: View) -> Iterator[str]:
