@@ -103,6 +103,14 @@ def allow_local_files(bench: Bench, command: str) -> None:
         assert not bench.run(command, url, allow=[str(bench.folder)]).error
 
 
+def at(bench: Bench, command: str) -> None:
+    """A branch of an Icechunk repository is read if it exists."""
+    repository = f"icechunk+file://{bench.folder}/repository"
+    h5zarr.translate(make_file(bench.folder / "file.h5"), repository, branch="other")
+    assert not bench.run(command, repository, at="other").error
+    assert "no branch, tag or snapshot is named 'none'" in bench.run(command, repository, at="none").error
+
+
 def at_once(bench: Bench, command: str) -> None:
     """One file after the other is read, or several at a time."""
     path = make_file(bench.folder / "file.h5")

@@ -42,6 +42,7 @@ EFFECTS: Effects = {
     **in_all("allow", reading.allow_links, (*WRITING, "combine")),
     ("allow", "check"): reading.allow_links_in_check,
     **in_all("allow", reading.allow_local_files, ("verify", "open_store", *ENGINE)),
+    **in_all("at", reading.at, ("convert", "inspect", "open_store", *ENGINE)),
     **in_all("at_once", reading.at_once, ("index", "check", "combine", "translate_many")),
     **in_all("group", writing.group, (*WRITING, "combine")),
     ("group", "check"): writing.group_in_check,

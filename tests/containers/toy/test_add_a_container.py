@@ -87,8 +87,15 @@ def test_index_offers_its_format_and_rebuilds_its_catalog(tmp_path: Path) -> Non
     assert main(["index", str(OCEAN), str(out), "--format", "npz", "--rebuild-catalog", "--workers", "1"]) == 0
 
 
-def test_the_command_line_says_that_these_are_references(references: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", str(references)]) == 2
+def test_inspect_shows_it(references: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(references)]) == 0
+    assert "references in an .npz file, written by h5zarr" in capsys.readouterr().out
+
+
+def test_the_command_line_says_that_these_are_references(
+    references: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["translate", str(references), str(tmp_path / "out.json")]) == 2
     assert "these are references" in capsys.readouterr().err
 
 
