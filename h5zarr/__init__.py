@@ -9,7 +9,7 @@ references, zarr, xarray and Dask read the file as if it were Zarr.
     dataset = xarray.open_dataset("ocean.json", engine="h5zarr")  # often
 
 Look at a file
-    inspect         show what a file contains
+    inspect         show what a file or references contain
     scan            read all metadata as Python objects
     check           report whether files can be virtualised and combined, and what reading them costs
 

@@ -104,7 +104,7 @@ class InspectedReferences:
         kind = f"references to {counted(len(self.urls), 'file')}"
         if self.cube is not None:
             kind = f"cube of {counted(len(self.cube.pieces), 'file')}"
-        return kind, counted(len(self.variables), "variable")
+        return kind, counted(len(self.variables.keys() - self.parameter_paths()), "variable")
 
     def parts_of(self, path: str, variable: JoinedVariable) -> list[InspectedArray | None]:
         """Return the arrays of a variable that consists of several; None for one that does not exist."""
