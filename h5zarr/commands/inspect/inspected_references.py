@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,8 @@ from h5zarr.zarr_model.data_types import find_type
 from h5zarr.zarr_model.grid import ChunkGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy, Json, VariableRecord
 from h5zarr.zarr_model.joined import PARTS_GROUP, JoinedVariable
+
+_MOST_NBYTES = 2**63
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +246,7 @@ def count_chunks(node: ArrayNode) -> ChunkCounts:
 
 
 def _plain_nbytes(node: ArrayNode, index: npt.NDArray[np.int64]) -> int | None:
-    """Return the size of these chunks without compression; None if elements have no fixed size."""
+    """Return the size of these chunks without compression; None if elements have no fixed size, or it is absurd."""
     kind = find_type(node.data_type)
     if isinstance(kind, str) or kind.nbytes is None:
         return None
@@ -253,12 +254,12 @@ def _plain_nbytes(node: ArrayNode, index: npt.NDArray[np.int64]) -> int | None:
         stored_shape, _ = split_crop(node.codecs, len(node.shape))
     except MalformedFile:
         return None
-    if stored_shape is not None:
-        return len(index) * prod(stored_shape) * kind.nbytes
     elements = np.ones(len(index))
     for number, axis in enumerate(node.grid.axes):
-        elements *= axis.stored_lengths(index[:, number])
-    return int(elements.sum()) * kind.nbytes
+        with np.errstate(over="ignore"):  # metadata are untrusted
+            elements *= axis.stored_lengths(index[:, number]) if stored_shape is None else stored_shape[number]
+    total = float(elements.sum()) * kind.nbytes
+    return int(total) if total < _MOST_NBYTES else None
 
 
 def _find_dimensions(

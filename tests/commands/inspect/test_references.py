@@ -294,3 +294,12 @@ def test_a_long_page_is_abbreviated(tmp_path: Path) -> None:
     shown = str(h5zarr.inspect(translated(tmp_path, tmp_path / "long.h5"))).splitlines()
     assert shown.count('        units = "m"') == 16
     assert "Attributes are shortened (all=True shows everything)." in shown
+
+
+def test_an_absurd_grid_has_no_ratio(tmp_path: Path) -> None:
+    """References are untrusted: the size of a chunk may exceed every number."""
+    array = {"zarr_format": 2, "shape": [2**62] * 40, "chunks": [2**62] * 40, "dtype": "<f8", "fill_value": 0}
+    array |= {"order": "C", "compressor": {"id": "zlib"}, "filters": None}
+    entries: dict[str, Any] = {".zgroup": {"zarr_format": 2}, "v/.zarray": array}
+    entries["v/" + ".".join("0" * 40)] = ["a.nc", 0, 5]
+    assert "1 of 1 · deflate(1) · 5 bytes" in str(h5zarr.inspect(written(tmp_path, entries)))
