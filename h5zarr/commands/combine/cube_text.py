@@ -26,13 +26,18 @@ def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str, is_plan
     if quiet:
         return
     yield from problem_lines(where, cube.warnings, "warning: ", phrase=phrase)
+    yield from how_lines(cube, phrase=phrase, is_plan=is_plan)
+    done = "can be joined" if is_plan else "joined"
+    yield f"{where} {done} · {held_text(cube.hierarchy)} · {cube.seconds:.2f} s"
+
+
+def how_lines(cube: Cube, *, phrase: Phrase = str, is_plan: bool) -> Iterator[str]:
+    """Return how files are joined: axes, variables with notes, and readers. A plan also has files and all variables."""
     yield from axis_lines(cube.axes)
     if is_plan and cube.provenance.cube is not None:
         yield from (f"  {line}" for line in piece_lines(cube.provenance.cube, _MOST_PIECES))
     yield from outcome_lines([one for one in cube.outcomes if one.notes or is_plan], phrase=phrase)
     yield from reader_lines(cube)
-    done = "can be joined" if is_plan else "joined"
-    yield f"{where} {done} · {held_text(cube.hierarchy)} · {cube.seconds:.2f} s"
 
 
 def axis_lines(axes: Sequence[CubeAxis]) -> Iterator[str]:

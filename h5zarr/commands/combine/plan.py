@@ -9,7 +9,7 @@ from h5zarr.commands.combine.along import Along, AlongInput, parse_along
 from h5zarr.commands.combine.axes import differing_scalars
 from h5zarr.commands.combine.axis_choice import find_axis
 from h5zarr.commands.combine.cube import Cube, SomeRefused, join_pieces
-from h5zarr.commands.combine.cube_text import axis_lines, outcome_lines, piece_lines, reader_lines
+from h5zarr.commands.combine.cube_text import axis_lines, how_lines, outcome_lines
 from h5zarr.commands.combine.facts import find_facts
 from h5zarr.commands.combine.pieces import UNCUT, CubePiece
 from h5zarr.commands.combine.settings import Choices
@@ -36,10 +36,7 @@ class CubePlan:
     def lines(self, phrase: Phrase = str) -> Iterator[str]:
         """Return the axes, files and variables of the cube; or what is refused, and why."""
         if self.cube is not None:
-            yield from axis_lines(self.cube.axes)
-            yield from piece_lines(self.cube)
-            yield from outcome_lines(self.cube.outcomes, phrase=phrase)
-            yield from reader_lines(self.cube)
+            yield from how_lines(self.cube, phrase=phrase, is_plan=True)
             return
         if isinstance(self.error, SomeRefused):
             yield from axis_lines(self.error.axes)
