@@ -51,6 +51,17 @@ class CubeLayout:
     axes: Mapping[str, int]
     pieces: Sequence[CubePieceState]
 
+    def moved(self, at: Mapping[str, tuple[Range, ...]]) -> list[CubePieceState]:
+        """Return the files of this cube as files of another one, of which this cube has the ranges `at`."""
+        made = []
+        for piece in self.pieces:
+            found = dict(at)  # along an axis that only the other one has, all files are where this cube is
+            for path, ranges in piece.at.items():
+                placed = [_place(inner, outer) for inner in ranges for outer in at.get(path, ())]
+                found[path] = tuple(one for one in placed if one is not None)
+            made.append(CubePieceState(url=piece.url, at={path: ranges for path, ranges in found.items() if ranges}))
+        return made
+
     def to_json(self) -> Json:
         """Return the layout for writing, without secrets."""
         pieces = [
@@ -71,6 +82,14 @@ class CubeLayout:
         with _expecting_our_form():
             axes = {str(path): _number(length) for path, length in value["axes"].items()}
             return cls(axes=axes, pieces=_LatePieces(list(value["pieces"]), axes))
+
+
+def _place(inner: Range, outer: Range) -> Range | None:
+    """Return where a range of a file in a cube is in another cube, which has a range of the first; None for nowhere."""
+    position, start, length = inner
+    moved, first, count = outer
+    begin, end = max(position, first), min(position + length, first + count)
+    return (moved + begin - first, start + begin - position, end - begin) if begin < end else None
 
 
 @contextmanager

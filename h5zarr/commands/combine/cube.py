@@ -176,14 +176,18 @@ def _in_order(pieces: Sequence[CubePiece], axes: Axes) -> list[int]:
 
 
 def _layout(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes) -> CubeLayout:
-    made = []
+    made: list[CubePieceState] = []
     for number in order:
         at = {
             f"{axis.folder}/{axis.name}": tuple((one.position, one.start, one.length) for one in axis.sections[number])
             for axis in axes.by_place.values()
             if axis.sections[number]
         }
-        made.append(CubePieceState(url=pieces[number].opened.source, at=at))
+        opened = pieces[number].opened
+        if opened.cube is None:
+            made.append(CubePieceState(url=opened.source, at=at))
+        else:
+            made += opened.cube.moved(at)
     return CubeLayout(
         axes={f"{axis.folder}/{axis.name}": axis.length for axis in axes.by_place.values()}, pieces=tuple(made)
     )

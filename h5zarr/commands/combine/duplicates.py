@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -31,12 +31,26 @@ def resolve_duplicates(path: str, members: Sequence[Member], context: Context) -
         return _resolve_along_one(path, members, context)
     first: dict[Any, Member] = {}
     lost: list[Member] = []
-    for one in _by_priority(members, context):
+    for one in _by_priority(_split(members), context):
         other = first.setdefault(one.place, one)
         if other is not one:
             _check_may_share(path, other, one, context)
             lost.append(one)
     return sorted(first.values(), key=lambda one: one.place), lost
+
+
+def _split(members: Sequence[Member]) -> Sequence[Member]:
+    """Return members along several axes, divided where others begin or end: then two overlap wholly or not at all."""
+    for axis in members[0].box:
+        edges = sorted({edge for one in members for edge in (one.box[axis].position, one.box[axis].stop)})
+        made: list[Member] = []
+        for one in members:
+            at = one.box[axis]
+            inside = edges[bisect_right(edges, at.position) : bisect_left(edges, at.stop)]
+            for begin, end in pairwise((at.position, *inside, at.stop)):
+                made.append(_narrow(one, axis, Section(begin, at.start + begin - at.position, end - begin)))
+        members = made
+    return members
 
 
 def _resolve_along_one(path: str, members: Sequence[Member], context: Context) -> tuple[list[Member], list[Member]]:

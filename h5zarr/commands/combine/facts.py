@@ -73,7 +73,7 @@ def _find_array_facts(path: str, node: ArrayNode, record: VariableRecord | None)
         data_type=node.data_type if isinstance(node.data_type, str) else _type_text(node.data_type),
         shape=node.shape,
         dimension_names=node.dimension_names,
-        chunk_shape=node.chunk_shape,
+        chunk_shape=node.grid.largest_shape,
         codecs=", ".join(map(_codec_text, node.codecs)),
         fill_value=_text(node.fill_value),
         meaning=meaning,

@@ -14,12 +14,13 @@ from h5zarr.commands.combine.axes import Axes, CubeAxis
 from h5zarr.commands.combine.meaning import Meaning, find_meaning
 from h5zarr.commands.combine.order import Section
 from h5zarr.commands.combine.pieces import CubePiece
-from h5zarr.commands.combine.slicing import slice_array
+from h5zarr.commands.combine.slicing import regular_runs, slice_array
+from h5zarr.errors import NotJoinable, Unrepresentable
 from h5zarr.zarr_model.calendars import TimeUnits, bounds_of, parse_units
-from h5zarr.zarr_model.codecs import byte_order
+from h5zarr.zarr_model.codecs import byte_order, encode_crop, split_crop
 from h5zarr.zarr_model.data_types import decode_data_type
-from h5zarr.zarr_model.grid import RegularGrid
-from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Manifest, VariableRecord
+from h5zarr.zarr_model.grid import RegularAxis, RegularGrid, make_grid
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Json, Manifest, VariableRecord
 
 Values = npt.NDArray[Any]
 
@@ -99,7 +100,10 @@ def find_members(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes) 
                 first_url=first_url,
             )
             joined = axes.of(path, made.dimension_names)
-            members += _sections(whole, {axis: one.sections[number] for axis, one in joined.items()})
+            try:
+                members += _sections(whole, {axis: one.sections[number] for axis, one in joined.items()})
+            except Unrepresentable as error:
+                raise NotJoinable(f"{piece.name}: {path}: {error}") from None
         first_url += len(piece.hierarchy.urls)
     return found
 
@@ -127,16 +131,21 @@ def spread(member: Member, axis: CubeAxis) -> list[Member]:
 
 def _sections(whole: Member, sections: Mapping[int, tuple[Section, ...]]) -> list[Member]:
     """Return a member for each range of the file that belongs together."""
-    made = [whole]
-    for axis, ranges in sections.items():
-        made = [replace(one, box={**one.box, axis: section}) for one in made for section in ranges]
-    return [_cut(one) for one in made]
+    found = []
+    for run in regular_runs(whole.node, sections):
+        made = [replace(whole, node=run.node)]
+        for axis, ranges in sections.items():
+            inside = [part for one in ranges if (part := one.within(run.starts.get(axis, 0), run.node.shape[axis]))]
+            made = [replace(one, box={**one.box, axis: section}) for one in made for section in inside]
+        found += [_cut(one, run.starts) for one in made]
+    return found
 
 
-def _cut(member: Member) -> Member:
+def _cut(member: Member, starts: Mapping[int, int]) -> Member:
+    """Return a member whose array has only the chunks of its range. The array begins at `starts` in the file."""
     for axis, section in member.box.items():
         if section.length < member.node.shape[axis]:
-            node, skipped = slice_array(member.node, axis, section.start, section.length)
+            node, skipped = slice_array(member.node, axis, section.start - starts.get(axis, 0), section.length)
             member = replace(member, node=node, skipped={**member.skipped, **({axis: skipped} if skipped else {})})
     return member
 
@@ -173,7 +182,8 @@ def _expand(node: ArrayNode, axes: Sequence[CubeAxis]) -> ArrayNode:
     zeros = np.zeros((manifest.count, count), np.int64)
     return replace(
         node,
-        grid=RegularGrid((1,) * count + node.shape, (1,) * count + node.chunk_shape),
+        grid=make_grid([*[RegularAxis(1, 1)] * count, *node.grid.axes]),
+        codecs=_expand_crop(node, count),
         dimension_names=(*[axis.name for axis in axes], *node.dimension_names),
         manifest=Manifest(
             address=manifest.address,
@@ -183,6 +193,12 @@ def _expand(node: ArrayNode, axes: Sequence[CubeAxis]) -> ArrayNode:
             inline={(0,) * count + key: content for key, content in manifest.inline.items()},
         ),
     )
+
+
+def _expand_crop(node: ArrayNode, count: int) -> tuple[Json, ...]:
+    """Return the codecs of an array with leading dimensions of length 1."""
+    stored_shape, codecs = split_crop(node.codecs, len(node.shape))
+    return tuple(codecs) if stored_shape is None else (encode_crop((1,) * count + stored_shape), *codecs)
 
 
 def times_of(member: Member) -> TimeUnits | None:

@@ -30,6 +30,13 @@ class Section:
         """The position after the last."""
         return self.position + self.length
 
+    def within(self, start: int, length: int) -> Section | None:
+        """Return what this has in common with `length` elements from `start` on of the piece; None for nothing."""
+        begin, end = max(self.start, start), min(self.start + self.length, start + length)
+        if begin >= end and self.length:
+            return None
+        return Section(self.position + begin - self.start, begin, end - begin)
+
 
 Sections = tuple[Section, ...]
 

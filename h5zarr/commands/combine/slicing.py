@@ -1,13 +1,114 @@
-"""Cut a range out of an array along one axis, by its chunks. Pure."""
+"""Cut ranges out of an array, by its chunks. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
+from h5zarr.errors import Unrepresentable
+from h5zarr.zarr_model.chunk_selection import ChunkAxis
+from h5zarr.zarr_model.codecs import split_crop
 from h5zarr.zarr_model.grid import RegularGrid
-from h5zarr.zarr_model.hierarchy import ArrayNode, Manifest
+from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations, Manifest
+
+
+class _Run(NamedTuple):
+    """Neighbouring chunks along an axis that are stored in the same length: the first and the number after the last,
+    their elements, and the length.
+    """
+
+    first: int
+    end: int
+    start: int
+    length: int
+    chunk: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegularRun:
+    """A part of an array that has a regular chunk grid, and where it begins, by dimension."""
+
+    node: ArrayNode
+    starts: Mapping[int, int]
+
+
+def regular_runs(node: ArrayNode, axes: Collection[int]) -> list[RegularRun]:
+    """Return the parts of an array that have regular grids, divided along some axes.
+
+    An array that was joined before has chunks of different lengths; each of its files has a regular grid. Raises
+    Unrepresentable if chunks have different lengths along another axis.
+    """
+    if isinstance(node.grid, RegularGrid) or not axes:
+        return [RegularRun(node, {})]
+    stored_shape, codecs = split_crop(node.codecs, len(node.shape))
+    runs = []
+    for number, axis in enumerate(node.grid.axes):
+        runs.append(_find_runs(axis, None if stored_shape is None else stored_shape[number]))
+        if len(runs[-1]) > 1 and number not in axes:
+            raise Unrepresentable(f"its chunks have different lengths along {node.dimension_names[number]}")
+    found = []
+    ordered = _in_order(node.manifest)
+    for parts in product(*runs):
+        grid = RegularGrid(tuple(one.length for one in parts), tuple(one.chunk for one in parts))
+        manifest = _take_chunks(ordered, parts)
+        made = replace(node, grid=grid, codecs=tuple(codecs), manifest=manifest)
+        found.append(RegularRun(made, {number: one.start for number, one in enumerate(parts)}))
+    return found
+
+
+def _find_runs(axis: ChunkAxis, stored: int | None) -> list[_Run]:
+    """Return the runs along an axis. If chunks are cropped, the last one of each run may be used in part."""
+    numbers = np.arange(axis.count, dtype=np.int64)
+    begin, end = axis.bounds(numbers)
+    lengths = axis.stored_lengths(numbers) if stored is None else np.full(len(numbers), stored)
+    is_last = np.ones(len(numbers), bool)
+    is_last[:-1] = (lengths[1:] != lengths[:-1]) | (end - begin != lengths)[:-1]
+    lasts = np.flatnonzero(is_last)
+    firsts = np.append(0, lasts[:-1] + 1)[: len(lasts)]
+    return [
+        _Run(first, last + 1, int(begin[first]), int(end[last] - begin[first]), int(lengths[first]))
+        for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True)
+    ] or [_Run(0, 0, 0, axis.length, stored or axis.longest)]
+
+
+def _in_order(manifest: ChunkLocations) -> ChunkLocations:
+    """Return the chunks in the order of the first axis, as h5zarr writes them."""
+    column = manifest.index[:, 0]
+    if not (np.diff(column) < 0).any():
+        return manifest
+    order = np.argsort(column, kind="stable")
+    return Manifest(
+        index=manifest.index[order],
+        address=manifest.address[order],
+        nbytes=manifest.nbytes[order],
+        source=manifest.source if isinstance(manifest.source, int) else manifest.source[order],
+        inline=manifest.inline,
+    )
+
+
+def _take_chunks(manifest: ChunkLocations, parts: tuple[_Run, ...]) -> Manifest:
+    """Return the chunks in a run of each axis, with their numbers in it."""
+    # There may be a run for each file, so the rows are not all compared for each of them.
+    rows = slice(*np.searchsorted(manifest.index[:, 0], [parts[0].first, parts[0].end]).tolist())
+    index = manifest.index[rows]
+    firsts, ends = (np.array(column, np.int64) for column in list(zip(*parts, strict=True))[:2])
+    kept = ((index >= firsts) & (index < ends)).all(axis=1)
+    source = manifest.source if isinstance(manifest.source, int) else manifest.source[rows][kept]
+    return Manifest(
+        index=index[kept] - firsts,
+        address=manifest.address[rows][kept],
+        nbytes=manifest.nbytes[rows][kept],
+        source=source,
+        inline={
+            tuple(at - one.first for at, one in zip(key, parts, strict=True)): content
+            for key, content in manifest.inline.items()
+            if all(one.first <= at < one.end for at, one in zip(key, parts, strict=True))
+        },
+    )
 
 
 def slice_array(node: ArrayNode, axis: int, start: int, length: int) -> tuple[ArrayNode, int]:

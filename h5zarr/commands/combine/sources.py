@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from glob import glob
 from typing import TypeAlias
 
 from h5zarr.commands.combine.pieces import CubePiece, open_piece, translated_piece
@@ -15,6 +16,7 @@ from h5zarr.commands.index.rows import Row
 from h5zarr.commands.translate.many import work_through
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translation import Translation
+from h5zarr.containers.registry import container_of
 from h5zarr.errors import ArgumentError, H5ZarrError, Problem, SourceError, SourceGone
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
@@ -167,11 +169,20 @@ def find_sources(
         if not _is_many(source):
             found[source.text] = None
             continue
-        listed = list_sources(source.text, access).sources
+        listed = [_as_given(one.url, source) for one in list_sources(source.text, access).sources]
+        listed += _matching_directories(source)
         if not listed:
             raise SourceGone(f"{source}: no such file", remedy="Check the pattern or directory.")
-        found |= dict.fromkeys(_as_given(one.url, source) for one in listed)
+        found |= dict.fromkeys(sorted(listed))
     return list(found)
+
+
+def _matching_directories(pattern: Location) -> list[str]:
+    """Return the directories that match a local pattern and are references in Parquet."""
+    if pattern.path is None or os.path.isdir(pattern.path):
+        return []
+    matches = [path for path in glob(pattern.path, recursive=True) if os.path.isdir(path)]
+    return [path for path in matches if container_of(Location.parse(path)) is not None]
 
 
 def _as_given(url: str, pattern: Location) -> str:
@@ -185,4 +196,6 @@ def _is_many(source: Location) -> bool:
     if local is None:
         # The "?" that starts a URL's query does not make it a pattern.
         return any(_MAGIC & set(address) for address in source.addresses)
-    return os.path.isdir(local) or (bool(_MAGIC & set(local)) and not os.path.lexists(local))
+    if os.path.isdir(local):
+        return container_of(source) is None  # references in Parquet are a directory
+    return bool(_MAGIC & set(local)) and not os.path.lexists(local)

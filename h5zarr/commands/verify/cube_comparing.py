@@ -94,8 +94,22 @@ class CubeComparer(ArrayComparer):
                 continue
             attributes = dict(variable.attributes())
             of_owner = {} if owner is None else self.truths.attributes(number, owner)
-            times = time_units(attributes, of_owner)
-            yield FileVariable(number=number, variable=variable, attributes=attributes, times=times)
+            yield FileVariable(
+                number=number,
+                variable=variable,
+                attributes=attributes,
+                times=time_units(attributes, of_owner),
+                lengths=self._lengths(array, number),
+            )
+
+    def _lengths(self, array: CubeArray, number: int) -> dict[int, int]:
+        """Return the lengths of the axes of an array in a file, as far as it has their coordinates."""
+        found = {}
+        for dimension, axis in array.stored.axes.items():
+            coordinate = self.truths.find(number, axis.path)
+            if coordinate is not None and len(coordinate.own_shape) == 1:
+                found[dimension] = coordinate.own_shape[0]
+        return found
 
     def describe(self, path: str) -> CubeArray:
         """Return an array and what its numbers mean. Raises MalformedFile if the references contradict themselves."""

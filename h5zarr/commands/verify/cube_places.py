@@ -40,6 +40,7 @@ class AxisPieces:
     """The files along an axis. Between neighbouring `edges`, the same files have all elements."""
 
     def __init__(self, layout: CubeLayout, path: str) -> None:
+        self.path = path
         ranges = [
             (position, start, length, number)
             for number, piece in enumerate(layout.pieces)

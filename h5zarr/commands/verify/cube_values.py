@@ -39,12 +39,16 @@ class CubeArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FileVariable:
-    """A variable of a file, with its attributes in JSON form and its time units."""
+    """A variable of a file, with its attributes in JSON form and its time units.
+
+    `lengths` has the lengths of the axes in the file, by dimension of the cube's array, where a coordinate says so.
+    """
 
     number: int
     variable: TrueVariable
     attributes: Mapping[str, Any]
     times: TimeUnits | None = None
+    lengths: Mapping[int, int] = field(default_factory=dict)
 
 
 def cell_differs(array: CubeArray, cell: Cell, found: Values, file: FileVariable) -> Difference | None:
@@ -85,7 +89,9 @@ def _shape_differs(array: CubeArray, cell: Cell, file: FileVariable) -> Differen
         if number < new:
             continue
         theirs = shape[number - new]
-        if ours != theirs and not (grows[number - new] and ours > theirs):
+        # netCDF extends a variable to the length of its unlimited dimension, which its coordinate has.
+        longest = file.lengths.get(number, ours) if grows[number - new] else theirs
+        if ours != theirs and not theirs < ours <= longest:
             return Difference(f"length of {array.node.dimension_names[number]}", str(ours), str(theirs))
     return None
 

@@ -110,3 +110,48 @@ def test_an_index_without_files_cannot_be_joined(tmp_path: Path) -> None:
     h5zarr.index(str(tmp_path / "*"), tmp_path / "refs", include=["*.nc"], prune=True)
     with pytest.raises(SourceError, match=r"other.nc: it is failed in the index"):
         h5zarr.combine(tmp_path / "refs")
+
+
+@pytest.mark.parametrize("how", [{"zlib": True}, {}], ids=["compressed", "plain"])
+@pytest.mark.parametrize("form", ["two.json", "two.parquet"])
+def test_a_cube_with_chunks_of_different_lengths_is_a_source(form: str, how: dict[str, Any], tmp_path: Path) -> None:
+    starts = [0, 31, 59, 90, 120]
+    paths = [write_days(tmp_path / f"{n}.nc", range(*starts[n : n + 2]), chunksizes=(10, 600), **how) for n in range(4)]
+    h5zarr.combine(paths[1:3], tmp_path / form)
+    found = open_combined([paths[3], tmp_path / form, paths[0]], tmp_path / "cube.json")
+    xr.testing.assert_identical(found, concatenated(paths))
+    assert h5zarr.verify(tmp_path / "cube.json").is_right
+    cube = h5zarr.combine([paths[3], tmp_path / form, paths[0]])
+    assert cube.provenance.cube is not None
+    at = [(Path(piece.url).name, piece.at["/time"]) for piece in cube.provenance.cube.pieces]
+    assert at == [
+        ("0.nc", ((0, 0, 31),)),
+        ("1.nc", ((31, 0, 28),)),
+        ("2.nc", ((59, 0, 31),)),
+        ("3.nc", ((90, 0, 30),)),
+    ]
+
+
+def test_a_cube_of_tiles_is_a_source(tmp_path: Path) -> None:
+    paths = [
+        write_days(tmp_path / f"{t}{x}.nc", range(3 * t, 3 * t + 3), x0=600 * x, chunksizes=(2, 600), zlib=True)
+        for t in range(3)
+        for x in range(2)
+    ]
+    axes = ["time", "x"]
+    h5zarr.combine(paths[:4], tmp_path / "four.json", along=axes)
+    h5zarr.combine(paths, tmp_path / "six.json", along=axes)
+    found = open_combined([tmp_path / "four.json", *paths[4:]], tmp_path / "cube.json", along=axes)
+    with xr.open_dataset(tmp_path / "six.json", engine="h5zarr") as whole:
+        xr.testing.assert_identical(found, whole.load())
+    assert h5zarr.verify(tmp_path / "cube.json").is_right
+
+
+def test_members_of_an_ensemble_may_be_cubes(tmp_path: Path) -> None:
+    for member in range(2):
+        (tmp_path / f"{member}").mkdir()
+        for n, days in enumerate(((0, 31), (31, 59))):
+            write_days(tmp_path / f"{member}" / f"{n}.nc", range(*days), chunksizes=(10, 600), zlib=True)
+        h5zarr.combine(str(tmp_path / f"{member}" / "*.nc"), tmp_path / f"{member}.json")
+    with pytest.raises(NotJoinable, match=r"0.json: /v: its chunks have different lengths along time"):
+        h5zarr.combine([tmp_path / "0.json", tmp_path / "1.json"], along="member")

@@ -6,6 +6,7 @@ The whole is what xarray makes of the files: each decoded by the netCDF library,
 from __future__ import annotations
 
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,24 @@ def check_joined(forms: list[FileForm], random: Any, container: str, most: int |
             check_same(opened.load(), expected(paths).drop_vars(lost))
 
 
+@settings(_settings, max_examples=30)
+@given(st.lists(file_forms(varied=False), min_size=2, max_size=5), st.integers(0, 3), st.integers(1, 4))
+def test_a_cube_of_some_files_and_the_others_are_the_whole(forms: list[FileForm], first: int, count: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        paths = write_split(folder, forms)
+        some, others = paths[first : first + count], [*paths[:first], *paths[first + count :]]
+        if not some:
+            return
+        h5zarr.combine(some, folder / "some.json")
+        cube = h5zarr.combine([*others, folder / "some.json"], folder / "cube.json")
+        assert cube.provenance.cube is not None
+        assert [piece.url for piece in cube.provenance.cube.pieces] == [str(path) for path in paths]
+        with xr.open_dataset(folder / "cube.json", engine="h5zarr") as opened:
+            check_same(opened.load(), expected(paths))
+        assert h5zarr.verify(folder / "cube.json").is_right
+
+
 def _icechunk_version() -> int:
     icechunk = pytest.importorskip("icechunk")
     return int(icechunk.__version__.partition(".")[0])
@@ -109,30 +128,30 @@ def test_zarr_and_icechunk_read_what_was_split(tmp_path_factory: Any, forms: lis
         np.testing.assert_array_equal(there["v"].values, whole["v"].values)
 
 
-@settings(_settings, max_examples=20)
+@settings(_settings, max_examples=30)
 @given(st.data())
 def test_tiles_of_a_dataset_are_the_same(tmp_path_factory: Any, data: st.DataObject) -> None:
+    """Rows of tiles may be divided at different places, like bricks."""
     folder = tmp_path_factory.mktemp("tiles")
     times = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
-    widths = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3))
-    edges = np.cumsum([0, *times]).tolist(), np.cumsum([0, *widths]).tolist()
-    values = np.arange(sum(times) * sum(widths), dtype="f4").reshape(sum(times), sum(widths)) + 1
+    edges = np.cumsum([0, *times]).tolist()
+    width = 30
+    values = np.arange(sum(times) * width, dtype="f4").reshape(sum(times), width) + 1
     present = []
     for row in range(len(times)):
-        for column in range(len(widths)):
-            here = slice(*edges[0][row : row + 2]), slice(*edges[1][column : column + 2])
-            is_there = data.draw(st.integers(0, 5)) > 0 or not present
-            if not is_there:
-                continue
-            present.append(here)
-            with netCDF4.Dataset(folder / f"{row}-{column}.nc", "w") as file:
-                file.createDimension("time", None)
-                file.createDimension("x", widths[column])
-                file.createVariable("time", "f8", ("time",))[:] = np.arange(sum(times))[here[0]]
-                file.createVariable("x", "f8", ("x",))[:] = np.arange(sum(widths))[here[1]]
-                chunks = (data.draw(st.sampled_from([1, 2])), data.draw(st.sampled_from([4, widths[column]])))
-                how = {"chunksizes": (chunks[0], min(chunks[1], widths[column])), "zlib": data.draw(st.booleans())}
-                file.createVariable("v", "f4", ("time", "x"), **how)[:] = values[here]
+        cuts = data.draw(st.sets(st.sampled_from([4, 8, 11, 12, 20]), max_size=2))
+        for begin, end in pairwise([0, *sorted(cuts), width]):
+            here = slice(*edges[row : row + 2]), slice(begin, end)
+            if data.draw(st.integers(0, 5)) or not present:
+                present.append(here)
+                how = {
+                    "chunksizes": (
+                        data.draw(st.sampled_from([1, 2])),
+                        min(end - begin, data.draw(st.sampled_from([4, 30]))),
+                    ),
+                    "zlib": data.draw(st.booleans()),
+                }
+                write_tile(folder / f"{row}-{begin}.nc", here, values, how)
     paths = sorted(folder.glob("*.nc"))
     inlined = data.draw(st.sampled_from([None, 0]))
     h5zarr.combine(paths, folder / "cube.json", along=["time", "x"], max_inline_bytes=inlined)
@@ -143,3 +162,13 @@ def test_tiles_of_a_dataset_are_the_same(tmp_path_factory: Any, data: st.DataObj
         kept = np.isin(np.arange(len(values)), opened["time"].values.astype(int))
         columns = np.isin(np.arange(values.shape[1]), opened["x"].values.astype(int))
         np.testing.assert_array_equal(opened["v"].values, whole[kept][:, columns])
+    assert h5zarr.verify(folder / "cube.json").is_right
+
+
+def write_tile(path: Path, here: tuple[slice, slice], values: Any, how: dict[str, Any]) -> None:
+    with netCDF4.Dataset(path, "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", here[1].stop - here[1].start)
+        file.createVariable("time", "f8", ("time",))[:] = np.arange(len(values))[here[0]]
+        file.createVariable("x", "f8", ("x",))[:] = np.arange(values.shape[1])[here[1]]
+        file.createVariable("v", "f4", ("time", "x"), **how)[:] = values[here]

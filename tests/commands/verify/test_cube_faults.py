@@ -114,3 +114,17 @@ def test_processes_find_the_same(tmp_path: Path) -> None:
     here, there = (h5zarr.verify(out, workers=count) for count in (1, 2))
     assert not here.is_right
     assert [one.to_json() for one in here.arrays] == [one.to_json() for one in there.arrays]
+
+
+def test_a_file_that_is_too_short_for_its_range_is_found(tmp_path: Path) -> None:
+    """netCDF extends variables to the length of an unlimited dimension, but not beyond it."""
+    paths, _ = plain(tmp_path)
+    h5zarr.combine(paths, tmp_path / "cube.json")
+    document = json.loads((tmp_path / "cube.json").read_text())
+    pieces = document["h5zarr"]["cube"]["pieces"]
+    del pieces[1]
+    pieces[0]["at"]["/time"] = [[0, 0, 6]]
+    (tmp_path / "cube.json").write_text(json.dumps(document))
+    done = h5zarr.verify(tmp_path / "cube.json")
+    assert not done.is_right
+    assert "length of time is 6, expected 3" in str([one.differences for one in done.arrays])
