@@ -71,7 +71,12 @@ def add_check(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="a path, a directory, a quoted pattern, or a URL that fsspec opens",
     )
     parser.add_argument("--files-from", metavar="FILE", help="read paths and URLs from FILE")
-    parser.add_argument("--along", metavar="DIMENSION", help="combine along this dimension, which may be a new one")
+    parser.add_argument(
+        "--along",
+        action="append",
+        metavar="DIMENSION",
+        help="combine along this dimension, which may be a new one. May be repeated, for tiles",
+    )
     parser.add_argument("--each", action="store_true", help="check each file by itself")
     add_selection(parser, "check only this group")
     parser.add_argument("--all", action="store_true", help="show every variable of every file")

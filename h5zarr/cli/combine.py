@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from h5zarr.cli.common import (
@@ -10,6 +11,7 @@ from h5zarr.cli.common import (
     DONE_WITH_PROBLEMS,
     NOTHING,
     PATTERNS,
+    complain,
     complain_of,
     complain_of_output,
     phrase,
@@ -42,13 +44,13 @@ never silently wrong.
 """
 EXAMPLES = f"""\
 examples:
-  h5zarr combine 2024-*.nc year.json                           along the unlimited dimension, or time
+  h5zarr combine '2024-*.nc' year.json                         along the unlimited dimension, or time
   h5zarr combine 's3://bucket/tas_*.nc' tas.parquet --along time --anon
-  h5zarr combine tiles/*.nc grid.json --along time --along x   tiles in two dimensions
-  h5zarr combine member*.nc all.json --along member            a new dimension, in the order given
-  h5zarr combine *.nc runs.json --along 'run=name:ocean_%Y%m%d'    a new dimension, with dates from the names
+  h5zarr combine 'tiles/*.nc' grid.json --along time --along x  tiles in two dimensions
+  h5zarr combine 'member*.nc' all.json --along member          a new dimension, in the order given
+  h5zarr combine '*.nc' runs.json --along 'run=name:ocean_%Y%m%d'  a new dimension, with dates from the names
   h5zarr combine refs/ cube.json                               from an index; its files are not read again
-  h5zarr combine *.nc cube.json --dry-run                      show the plan and write nothing
+  h5zarr combine '*.nc' --dry-run                              show the plan and write nothing
 
 the axis:
   --along NAME                  a dimension of the files, or a new one: ordered by a scalar variable of that name,
@@ -192,6 +194,11 @@ def _describe_plan(error: Exception) -> dict[str, object]:
     return {"variables": [one.to_json() for one in getattr(error, "outcomes", ())]}
 
 
+def _is_source(place: str) -> bool:
+    """Return whether the last argument is a file that the shell found for a pattern: OUT was forgotten."""
+    return os.path.isfile(place) and place.lower().endswith((".nc", ".nc4", ".h5", ".hdf5", ".cdf"))
+
+
 def _take_places(arguments: argparse.Namespace) -> bool:
     """Split the places into sources and OUT, which a dry run does not need."""
     from h5zarr.containers.registry import names_output
@@ -199,6 +206,9 @@ def _take_places(arguments: argparse.Namespace) -> bool:
     *arguments.sources, arguments.out = arguments.places
     if arguments.dry_run and not names_output(arguments.out):
         arguments.sources, arguments.out = arguments.places, None
+    if arguments.sources and arguments.out is not None and _is_source(arguments.out):
+        complain(arguments.out, "this is a file, but the last argument is OUT, such as cube.json")
+        return False
     if bool(arguments.sources) is (arguments.files_from is None):
         return True
     if arguments.sources:

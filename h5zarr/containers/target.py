@@ -30,7 +30,7 @@ _OTHER_NAME = "Give another name for the output."
 _HEAD_NBYTES = 1 << 18  # zstd yields nothing before its first block of 128 KiB is complete
 _BRANCH_REMEDY = (
     "Write to another branch=NAME, or replace the content of the branch with overwrite=True: its history keeps the "
-    "earlier versions. To join several files into one dataset, use h5zarr combine."
+    "earlier versions. h5zarr combine joins all files of a dataset at once."
 )
 
 

@@ -99,7 +99,7 @@ class CheckReport:
 def check(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
     *,
-    along: str | None = None,
+    along: str | Sequence[str] | None = None,
     each: bool = False,
     group: str = "/",
     include: Sequence[str] = (),
@@ -119,8 +119,8 @@ def check(
     sources
         Paths, URLs, directories or patterns. Several files are compared as if they were joined in this order.
     along
-        The dimension to combine along, which may be a new one. By default the unlimited dimension, else time, else
-        the only dimension whose length differs.
+        The dimension to combine along, which may be a new one, or several for tiles. By default the unlimited
+        dimension, else time, else the only dimension whose length differs.
     each
         Check each file by itself instead of comparing them.
     group, include, exclude
@@ -172,13 +172,16 @@ def check(
         if on_file is not None:
             on_file(str(Location.parse(url)), len(urls))
     files = tuple(one for url in urls if isinstance(one := found[url], CheckedFile))
-    combining = compare_files([(file.source, file.facts) for file in files], along) if is_compared else None
+    names = [along] if isinstance(along, str) else list(along or ())
+    is_tiled = len(names) > 1  # only combine joins tiles
+    compared = [(file.source, file.facts) for file in files]
+    combining = compare_files(compared, names[0] if names else None) if is_compared and not is_tiled else None
     there = [url for url in urls if isinstance(found[url], CheckedFile)]
     plan = None
-    if combining is not None and there:
+    if is_compared and there:
         selected = make_options(group=group, include=include, exclude=exclude)
-        axis = _NEW_AXIS if along is None and combining.axis.name is None else along
-        plan = make_plan(there, axis, selected, access, at_once)
+        is_unnamed = combining is not None and combining.axis.name is None
+        plan = make_plan(there, names or ([_NEW_AXIS] if is_unnamed else None), selected, access, at_once)
     return CheckReport(
         files=files,
         unreadable=tuple(one for url in urls if isinstance(one := found[url], Unreadable)),

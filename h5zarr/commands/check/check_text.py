@@ -149,6 +149,8 @@ def combining_lines(combining: Combining, phrase: Phrase = str) -> Iterator[str]
     axis = combining.axis
     name = "a new axis" if axis.name is None else readable(axis.name)
     yield f"combining {counted(combining.count, 'file')} along {name}: {axis.reason}"
+    if not combining.is_possible:
+        yield "  these differences keep them from becoming plain arrays, which every tool can join:"
     for number, difference in enumerate(combining.differences):
         yield f"  {difference_text(difference)}"
         following = combining.differences[number + 1 : number + 2]
@@ -206,8 +208,8 @@ def conclusion(report: CheckReport) -> str:
         said.append(f"some of {counted(others, 'file')} cannot be virtualised")
     elif report.files:
         said.append("everything can be virtualised")
-    if report.combining is not None and report.plan is not None:
-        is_plain = "" if report.combining.is_possible else ", but not by every tool"
+    if report.plan is not None:
+        is_plain = "" if report.combining is not None and report.combining.is_possible else ", but not by every tool"
         is_possible = report.plan.is_possible
         said.append(
             f"the files can be combined{is_plain}" if is_possible else "the files cannot be combined as they are"

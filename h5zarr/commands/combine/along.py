@@ -91,7 +91,7 @@ def _by_pattern(text: str, pattern: str) -> CoordinateOf:
     def find(piece: CubePiece) -> str:
         found = compiled.search(piece.name)
         if found is None:
-            raise NotJoinable(f"{piece.name}: its name does not match {pattern!r}", remedy="Correct the pattern.")
+            raise NotJoinable(f"{piece.name}: its name does not match '{pattern}'", remedy="Correct the pattern.")
         return found[compiled.groups]
 
     return find

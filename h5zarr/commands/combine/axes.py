@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,12 @@ class CubeAxis:
     values: Values | None = None
     times: TimeUnits | None = None
     coordinate: NewCoordinate | None = None
+
+    def label(self, position: int) -> str:
+        """Return the date at a position, if the coordinates are times; else the position."""
+        if self.times is None or self.values is None:
+            return str(position)
+        return self.times.date(self.values[position].item())
 
     @property
     def part_count(self) -> int:
@@ -95,6 +102,7 @@ def _find_axes(pieces: Sequence[CubePiece], along: Along) -> list[CubeAxis]:
     name = along.name
     lengths = _lengths_by_folder(pieces, name)
     if not lengths:
+        _check_spelling(pieces, along)
         return [_make_new(pieces, along)]
     if along.coordinate_of is not None:
         return [_order_by_source(pieces, along, lengths)]
@@ -110,6 +118,18 @@ def _find_axes(pieces: Sequence[CubePiece], along: Along) -> list[CubeAxis]:
         elif parent is None or not _fits(parent, lengths[folder]):
             axes.append(_follow(pieces, name, folder, lengths[folder], parent))
     return axes
+
+
+def _check_spelling(pieces: Sequence[CubePiece], along: Along) -> None:
+    """Raise NotJoinable if the name of a new axis is almost that of a dimension, or several names."""
+    known = dict.fromkeys(name for node in pieces[0].arrays.values() for name in node.dimension_names)
+    lowered = {name.lower(): name for name in known}
+    close = get_close_matches(along.name.lower(), lowered, 1, 0.75)
+    what = f"no file has the dimension {along.name}"
+    if close and along.coordinate_of is None:
+        raise NotJoinable(what, remedy=f"Did you mean along=[{lowered[close[0]]}]? Give a new dimension another name.")
+    if "," in along.name:
+        raise NotJoinable(what, remedy="Give each dimension by itself, as in along=['lat', 'lon'].")
 
 
 def _lengths_by_folder(pieces: Sequence[CubePiece], name: str) -> dict[str, list[int | None]]:

@@ -55,11 +55,12 @@ def _find_lengths(files: Sequence[FileFacts]) -> dict[str, set[int]]:
 
 
 def _find_times(files: Sequence[FileFacts]) -> list[str]:
-    """Return the dimensions whose coordinate holds times."""
+    """Return the dimensions whose coordinate holds times; without one, a dimension with the name time."""
     found = {}
     for facts in files:
         for path, array in facts.arrays.items():
             name = path.rpartition("/")[2]
             if array.dimension_names == (name,) and _SINCE in array.meaning["units"]:
                 found[name] = True
-    return list(found)
+    named = [name for facts in files for array in facts.arrays.values() for name in array.dimension_names]
+    return list(found) or [name for name in dict.fromkeys(named) if name.lower() == "time"]

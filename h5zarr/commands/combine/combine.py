@@ -19,6 +19,7 @@ from h5zarr.containers.container import Commit, Output
 from h5zarr.containers.fitting import fit_into
 from h5zarr.containers.output import check_output
 from h5zarr.containers.registry import check_output_before, container_for_output
+from h5zarr.errors import OutputError
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 
@@ -156,6 +157,15 @@ def _write(cube: Cube, output: Output, *, strict: bool) -> Cube:
     fitted = fit_into(cube.fitted, container)
     if strict and fitted.hierarchy.problems:
         raise ProblemsFound(fitted.hierarchy.problems)
+    made = replace(cube, fitted=fitted)
+    if _has_references(cube) and not _has_references(made):
+        # Coordinates would be left, which nobody wants alone.
+        what = f"none of the data fits into this container: {fitted.hierarchy.problems[-1]}"
+        raise OutputError(str(output.location), what, remedy=fitted.hierarchy.problems[-1].remedy)
     provenance = replace(cube.provenance, problems=fitted.hierarchy.problems)
     container.write(fitted, provenance, output)
-    return replace(cube, fitted=fitted, provenance=provenance)
+    return replace(made, provenance=provenance)
+
+
+def _has_references(cube: Cube) -> bool:
+    return any(one.manifest.count for one in cube.arrays().values())

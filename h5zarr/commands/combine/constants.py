@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,26 +21,52 @@ _PACKING = ("scale_factor", "add_offset")
 _TEXTS = ("_Unsigned", "_Encoding")
 
 
-def find_difference(members: Sequence[Member]) -> str | None:
-    """Return in what a variable differs between files; None if it is the same in all of them."""
+_LEAVE_OUT = "Leave the variable out with exclude=[PATH]."
+_KEEP = f"Keep all with constant='along', or take the first file's with constant='first'. {_LEAVE_OUT}"
+_OTHER_GRID = (
+    "These files are on another grid: leave them out. If the difference is negligible, use the coordinate of the first "
+    "file for all of them with constant='first'."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """How a variable differs between files, and what to do."""
+
+    text: str
+    remedy: str = _LEAVE_OUT
+
+
+def find_difference(members: Sequence[Member]) -> Unlike | None:
+    """Return how a variable differs between files; None if it is the same in all of them."""
     first = members[0]
     known = inlined_form(first.node)
     values: Values | None = None
     for one in members[1:]:
         where = f"in {one.piece.name}"
         if one.node.dimension_names != first.node.dimension_names or one.node.shape != first.node.shape:
-            return f"its shape {where} is not that in {first.piece.name}"
+            return Unlike(f"its shape {where} is not that in {first.piece.name}")
         is_time = times_of(one) is not None and times_of(first) is not None
         if one.meaning.units != first.meaning.units and not is_time:
-            return f"its units {where} are not those in {first.piece.name}"
+            return Unlike(f"its units {where} are not those in {first.piece.name}", _KEEP)
         if _packing(one) != _packing(first):
-            return f"its packing {where} is not that in {first.piece.name}"
+            return Unlike(f"its packing {where} is not that in {first.piece.name}", _KEEP)
         if known is not None and one.meaning == first.meaning and inlined_form(one.node) == known:
             continue
         values = first.values() if values is None else values
         if not has_same_values(first, one, values, one.values()):
-            return f"its values {where} differ from those in {first.piece.name}"
+            return _describe(first, one, values, one.values())
     return None
+
+
+def _describe(first: Member, one: Member, values: Values, others: Values) -> Unlike:
+    """Return how values differ, and by how much if they are numbers."""
+    text = f"its values in {one.piece.name} differ from those in {first.piece.name}"
+    if values.dtype.kind in "iuf" and others.dtype.kind in "iuf" and values.size:
+        apart = np.abs(values.astype(np.float64) - others.astype(np.float64))
+        text += f" by up to {float(np.nanmax(apart)):.3g}" if np.isfinite(apart).any() else ""
+    is_grid = first.node.dimension_names == (first.path.rpartition("/")[2],)
+    return Unlike(text, _OTHER_GRID if is_grid else _KEEP)
 
 
 def spread_differing(variables: Mapping[str, Sequence[Member]], axes: Axes) -> dict[str, Sequence[Member]]:

@@ -127,9 +127,10 @@ def _check_may_share(path: str, one: Member, other: Member, context: Context) ->
         return
     names = f"{one.piece.name} and {other.piece.name}"
     if not _is_shared(one, context):
-        raise NotJoinable(f"{names}: both have the same part of {path}{_where(one, other)}", remedy=_CHOOSE)
+        where = _where(path, one, other, context)
+        raise NotJoinable(f"{names}: both have the same part of {path}{where}", remedy=_CHOOSE)
     if not has_same_values(one, other, _overlap(one, other), _overlap(other, one)):
-        raise NotJoinable(f"{names}: {path} differs between them{_where(one, other)}", remedy=_CHOOSE)
+        raise NotJoinable(f"{names}: {path} differs between them{_where(path, one, other, context)}", remedy=_CHOOSE)
 
 
 def _is_shared(member: Member, context: Context) -> bool:
@@ -140,14 +141,16 @@ def _is_shared(member: Member, context: Context) -> bool:
     return member.path.rpartition("/")[2] in {bounds_of(node.attributes) for node in nodes}
 
 
-def _where(one: Member, other: Member) -> str:
-    """Return the part that two members share, for a message."""
+def _where(path: str, one: Member, other: Member, context: Context) -> str:
+    """Return the part that two members share, for a message: dates, or positions."""
     said = []
     for axis, section in one.box.items():
         begin = max(section.position, other.box[axis].position)
         end = min(section.stop, other.box[axis].stop) - 1
         name = one.node.dimension_names[axis]
-        said.append(f"{name} {begin}" if begin == end else f"{name} {begin} to {end}")
+        found = context.axes.find(path, name)
+        first, last = (str(at) if found is None else found.label(at) for at in (begin, end))
+        said.append(f"{name} {first}" if begin == end else f"{name} {first} to {last}")
     return f", at {', '.join(said)}" if said else ""
 
 

@@ -57,10 +57,8 @@ def _keep_constant(path: str, members: Sequence[Member], context: Context) -> Ma
     notes = []
     if (difference := find_difference(members)) is not None:
         if context.choices.constant == "refuse":
-            what = f"{path}: {difference}"
-            choose = "Keep all with constant='along', or take the first file's with constant='first'."
-            raise NotJoinable(what, remedy=f"{choose} {_LEAVE_OUT}")
-        notes = [f"{difference}; the first is used"]
+            raise NotJoinable(f"{path}: {difference.text}", remedy=difference.remedy)
+        notes = [f"{difference.text}; the first is used"]
     first = members[0]
     manifest = first.node.manifest
     shifted = Manifest(
@@ -81,6 +79,7 @@ def _records(path: str, record: VariableRecord | None) -> dict[str, VariableReco
 
 
 def _join(path: str, members: Sequence[Member], context: Context) -> Made:
+    members = [one for one in members if all(at.length for at in one.box.values())] or members[:1]  # not of empty files
     _check_shapes(path, members, context)
     _check_units(path, members, context)
     members, lost = resolve_duplicates(path, members, context)
@@ -91,7 +90,7 @@ def _join(path: str, members: Sequence[Member], context: Context) -> Made:
     )
     is_complete = sum(prod(one.shape) for one in members) == prod(shape)
     if not is_complete:
-        notes.append(_describe_missing(members, axes))
+        notes.append(_describe_missing(members, axes, prod(shape)))
     if (made := _try_inline(path, members, shape, is_complete, context)) is not None:
         return replace(made, outcome=replace(made.outcome, notes=(*notes, *made.outcome.notes)))
     regimes, again = adapt_few(group_regimes(members), context.budget)
@@ -148,11 +147,13 @@ def _shown_units(member: Member) -> str:
     return "none" if units is None else json.dumps(units, ensure_ascii=False)
 
 
-def _describe_missing(members: Sequence[Member], axes: Mapping[int, CubeAxis]) -> str:
+def _describe_missing(members: Sequence[Member], axes: Mapping[int, CubeAxis], size: int) -> str:
     there = {one.number for one in members}
     count = len(next(iter(axes.values())).sections)
-    lacking = count - len(there)
-    return f"missing in {lacking:,} of {count:,} files, where it reads as missing data"
+    if lacking := count - len(there):
+        return f"missing in {lacking:,} of {count:,} files, where it reads as missing data"
+    share = 100 * (1 - sum(prod(one.shape) for one in members) / size)
+    return f"{share:.3g} % of it is in no file, and reads as missing data"
 
 
 # --- small variables, and times that are converted

@@ -17,6 +17,7 @@ from h5zarr.zarr_model.grid import RegularAxis, RegularGrid, make_axis, make_gri
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
 
 _MOST_CHUNKS = 1_000_000  # in an array that is cut into equal chunks
+_LEAST_NBYTES = 4_096  # of a chunk that was cut, unless that makes hardly more of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,7 +146,11 @@ def _make_equal(placed: Sequence[Placed], lengths: dict[int, tuple[int, ...]]) -
     common = gcd(*[chunk if chunk < length else length for chunk, length in chunks])
     common = gcd(common, *[length for (_, length), last in zip(chunks, is_last, strict=True) if not last])
     others = prod(-(-n // c) for n, c in zip(nodes[0].shape[1:], nodes[0].chunk_shape[1:], strict=True))
-    if common == 0 or sum(lengths[0]) // common * others > _MOST_CHUNKS:
+    if common == 0:
+        return placed
+    count, before = sum(lengths[0]) // common * others, sum(node.grid.chunk_count for node in nodes)
+    nbytes = common * prod(nodes[0].chunk_shape[1:]) * (_element_nbytes(nodes[0]) or 1)
+    if count > _MOST_CHUNKS or (nbytes < _LEAST_NBYTES and count > 2 * before):
         return placed
     return [replace(one, node=_cut(one.node, common)) for one in placed]
 

@@ -14,7 +14,7 @@ from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.selecting import Selection
 from h5zarr.commands.translate.translation import Translation
 from h5zarr.containers.provenance import SourceState
-from h5zarr.errors import NotJoinable, Unsupported
+from h5zarr.errors import NotJoinable, Truncated, Unsupported
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.opening import Opened, open_hierarchy, open_translation
@@ -78,8 +78,15 @@ def translated_piece(translation: Translation, access: Access, options: Options)
 
 
 def _make_piece(name: str, opened: Opened, selection: Selection) -> CubePiece:
-    """Return the selected part of opened references. Raises NotJoinable for a cube that one array cannot hold."""
+    """Return the selected part of opened references.
+
+    Raises NotJoinable for a cube that one array cannot hold, and Truncated for a file of which the end is missing: its
+    dimensions and arrays may be incomplete.
+    """
     hierarchy = selection.apply_to_references(opened.hierarchy)
+    for problem in hierarchy.problems:
+        if problem.kind == Truncated.kind:
+            raise Truncated(f"{name}: {problem.message}", remedy=problem.remedy)
     for path, node in hierarchy.nodes.items():
         record = node.record if isinstance(node, GroupNode) else None
         if record is None:

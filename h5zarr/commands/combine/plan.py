@@ -92,8 +92,13 @@ def _detect_axis(pieces: Sequence[CubePiece]) -> tuple[Along, ...]:
     if axis.name is None:
         scalars = differing_scalars(pieces)
         example = f", for example along={scalars[0]!r}: it differs between the files" if scalars else ""
-        raise NotJoinable(f"{unclear}: {axis.reason}", remedy=f"Give along=[NAME]{example}.")
+        known = dict.fromkeys(name for node in pieces[0].arrays.values() for name in node.dimension_names)
+        listed = f" The files have the dimensions {', '.join(known)}." if known else ""
+        raise NotJoinable(f"{unclear}: {axis.reason}", remedy=f"Give along=[NAME]{example}.{listed}")
     if axis.others:
         names = ", ".join((axis.name, *axis.others))
-        raise NotJoinable(f"{unclear}: {names} could all be chosen, because {axis.reason}", remedy="Give along=[NAME].")
+        reason = axis.reason.replace("it is", "each is", 1)
+        raise NotJoinable(
+            f"{unclear}: {names} could be meant, because {reason}", remedy="Give along=[NAME], or several."
+        )
     return (Along(axis.name),)

@@ -10,14 +10,14 @@ from typing import TypeAlias
 
 from h5zarr.commands.combine.pieces import CubePiece, open_piece, translated_piece
 from h5zarr.commands.index.catalog import CATALOG, PARTS, Catalog
-from h5zarr.commands.index.listing import list_sources
+from h5zarr.commands.index.listing import list_sources, nothing_found
 from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.rows import Row
 from h5zarr.commands.translate.many import work_through
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translation import Translation
 from h5zarr.containers.registry import container_of
-from h5zarr.errors import ArgumentError, H5ZarrError, Problem, SourceError, SourceGone
+from h5zarr.errors import ArgumentError, H5ZarrError, Problem, SourceError
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
 from h5zarr.io.protocols import require_protocols
@@ -172,7 +172,7 @@ def find_sources(
         listed = [_as_given(one.url, source) for one in list_sources(source.text, access).sources]
         listed += _matching_directories(source)
         if not listed:
-            raise SourceGone(f"{source}: no such file", remedy="Check the pattern or directory.")
+            raise nothing_found([str(source)])
         found |= dict.fromkeys(sorted(listed))
     return list(found)
 

@@ -27,7 +27,9 @@ def find_times(variables: Mapping[str, Sequence[Member]]) -> dict[str, CommonTim
         family = [path, *[name for name in bounds if variables[name][0].box and _units_differ(variables[name])]]
         times = [(one, times_of(one)) for name in family for one in variables[name]]
         if any(_PACKING & set(one.meaning.parameters) for one, _ in times):
-            raise NotJoinable(f"{path}: its times are packed and counted in different units")
+            names = f"{times[0][0].piece.name} and other files"
+            what = f"{path}: its times are packed and counted in different units, in {names}"
+            raise NotJoinable(what, remedy="Leave the variable out with exclude=[PATH].")
         try:
             common = find_common([(split_missing(one)[0], units) for one, units in times if units is not None])
         except Unrepresentable as error:

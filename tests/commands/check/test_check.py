@@ -52,7 +52,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_go_on(files: list[Pa
 
 
 def test_a_pattern_that_matches_nothing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(SourceGone, match="no such file"):
+    with pytest.raises(SourceGone, match="no file was found"):
         h5zarr.check(tmp_path / "*.nc")
 
 

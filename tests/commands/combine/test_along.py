@@ -189,7 +189,7 @@ def test_choices_that_do_not_exist_are_refused(tmp_path: Path) -> None:
         h5zarr.combine(fields(tmp_path, "a"), on_duplicate="oldest")
 
 
-def write_dimensions(path: Path, day: int, unlimited: tuple[str, ...], scalar: str | None = None) -> Path:
+def write_dimensions(path: Path, day: int, unlimited: tuple[str, ...]) -> Path:
     with netCDF4.Dataset(path, "w") as file:
         for name in ("time", "obs", "x"):
             file.createDimension(name, None if name in unlimited else 2)
@@ -197,8 +197,6 @@ def write_dimensions(path: Path, day: int, unlimited: tuple[str, ...], scalar: s
             variable[:] = [2 * day, 2 * day + 1] if name in unlimited else [0, 1]
         if "time" in unlimited:
             file["time"].units = "days since 2000-01-01"
-        if scalar is not None:
-            file.createVariable(scalar, "f8", ())[...] = day
     return path
 
 
@@ -209,15 +207,20 @@ def test_the_time_is_chosen_among_unlimited_dimensions(tmp_path: Path) -> None:
 
 def test_several_unlimited_dimensions_are_named(tmp_path: Path) -> None:
     paths = [write_dimensions(tmp_path / f"{n}.nc", n, ("obs", "x")) for n in range(2)]
-    with pytest.raises(NotJoinable, match="obs, x could all be chosen, because it is unlimited"):
+    with pytest.raises(NotJoinable, match="obs, x could be meant, because each is unlimited"):
         combine(paths)
 
 
 def test_a_scalar_that_differs_is_proposed_as_a_new_dimension(tmp_path: Path) -> None:
-    paths = [write_dimensions(tmp_path / f"{n}.nc", n, (), "level") for n in range(2)]
+    paths = [write_field(tmp_path / f"{n}.nc", n) for n in range(2)]
+    for number, path in enumerate(paths):
+        with netCDF4.Dataset(path, "a") as file:
+            file.createVariable("level", "f8", ())[...] = number
     with pytest.raises(NotJoinable, match="it is not clear along which dimension to join") as caught:
         combine(paths)
-    assert caught.value.remedy == "Give along=[NAME], for example along='level': it differs between the files."
+    assert caught.value.remedy == (
+        "Give along=[NAME], for example along='level': it differs between the files. The files have the dimensions x."
+    )
 
 
 def test_files_without_variables_are_not_a_cube(tmp_path: Path) -> None:

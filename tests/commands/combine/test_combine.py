@@ -272,10 +272,12 @@ def test_an_enumeration_of_another_meaning_is_refused_by_name(tmp_path: Path) ->
 
 def test_a_day_in_two_files_is_refused_by_name(tmp_path: Path) -> None:
     paths = [write_days(tmp_path / "a.nc", range(4)), write_days(tmp_path / "b.nc", range(3, 6))]
-    with pytest.raises(NotJoinable, match=r"a\.nc and .*b\.nc: both have the same part of /v, at time 3"):
+    with pytest.raises(NotJoinable, match=r"a\.nc and .*b\.nc: both have the same part of /v, at time 2000-01-04"):
         combine(paths)
     same = [paths[0], write_days(tmp_path / "c.nc", range(4))]
-    with pytest.raises(NotJoinable, match=r"a\.nc and .*c\.nc: both have the same part of /v, at time 0 to 3"):
+    with pytest.raises(
+        NotJoinable, match=r"a\.nc and .*c\.nc: both have the same part of /v, at time 2000-01-01 to 2000-01-04"
+    ):
         combine(same)
 
 
