@@ -113,7 +113,9 @@ def add_combine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     reading.add_argument(
         "--skip-broken", action="store_true", help="leave out files that cannot be read, and name them"
     )
-    reading.add_argument("--at-once", type=positive, default=8, metavar="N", help="files to read at a time (default 8)")
+    reading.add_argument(
+        "--at-once", type=positive, default=8, metavar="N", help="remote files to read at a time (default 8)"
+    )
     add_opening(reading)
     add_allow(reading, "let a SOURCE refer not only to files in and below its own directory, but also to files")
     add_reporting(parser.add_argument_group("reporting"))

@@ -91,7 +91,7 @@ def combine(
         Limit for all inlined arrays together (default 64 MiB): coordinates, and pieces that are stored differently
         from most.
     at_once
-        How many files to read at a time.
+        How many remote files to read at a time. Local files are read one by one, which is faster.
     branch, message, overwrite
         How to write, as in `h5zarr.translate`.
     dry_run

@@ -115,6 +115,8 @@ def open_pieces(
         except H5ZarrError as error:
             return url, error
 
+    if all(Location.parse(url).path is not None for url in found.urls):
+        at_once = 1  # local files are mapped: there is nothing to wait for, and threads would only compete
     broken = dict(found.unusable)
     if broken and not skip_broken:
         raise next(iter(broken.values()))
