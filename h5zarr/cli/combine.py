@@ -160,7 +160,8 @@ def combine(arguments: argparse.Namespace) -> int:
     from h5zarr.commands.combine.cube_text import axis_lines, cube_lines, outcome_lines
     from h5zarr.commands.translate.translation import ProblemsFound
     from h5zarr.commands.translate.translation_text import problem_lines
-    from h5zarr.errors import H5ZarrError, OutputError
+    from h5zarr.display import counted, readable
+    from h5zarr.errors import H5ZarrError, NotJoinable, OutputError
     from h5zarr.io.location import Location
 
     if not _take_places(arguments):
@@ -176,9 +177,15 @@ def combine(arguments: argparse.Namespace) -> int:
         progress.wipe()
         if isinstance(error, ProblemsFound):
             tell(problem_lines(str(first), error.problems, phrase=phrase))
+        write_report(arguments, describe_failure(first, error) | _describe_plan(error))
         if isinstance(error, SomeRefused):
             tell([*axis_lines(error.axes), *outcome_lines([one for one in error.outcomes if one.notes], phrase=phrase)])
-        write_report(arguments, describe_failure(first, error) | _describe_plan(error))
+            count = sum(one.how == "refused" for one in error.outcomes)
+            tell([f"h5zarr: nothing was written: {counted(count, 'variable')} refused"])
+            return NOTHING
+        if isinstance(error, NotJoinable):  # the message names the files
+            tell([f"h5zarr: {readable(phrase(str(error)))}", f"  {readable(phrase(error.remedy))}"])
+            return NOTHING
         if isinstance(error, OutputError):
             return complain_of_output(error)
         return complain_of(first, error)

@@ -164,7 +164,7 @@ def _write(cube: Cube, output: Output, *, strict: bool) -> Cube:
         raise OutputError(str(output.location), what, remedy=fitted.hierarchy.problems[-1].remedy)
     provenance = replace(cube.provenance, problems=fitted.hierarchy.problems)
     container.write(fitted, provenance, output)
-    return replace(made, provenance=provenance)
+    return replace(made, provenance=provenance, is_written=True)
 
 
 def _has_references(cube: Cube) -> bool:

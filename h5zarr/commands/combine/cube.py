@@ -52,6 +52,8 @@ class Cube(FittedResult):
         The files that were read, their states, and their positions.
     seconds
         How long it took.
+    is_written
+        Whether it was written. If not, it is a plan.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class Cube(FittedResult):
     fitted: Fitted
     provenance: Provenance
     seconds: float = 0
+    is_written: bool = False
 
     def __repr__(self) -> str:
         joined = ", ".join(f"{axis.name} ({axis.length:,})" for axis in self.axes)

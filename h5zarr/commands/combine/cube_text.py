@@ -27,7 +27,7 @@ def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str, is_plan
         return
     yield from problem_lines(where, cube.warnings, "warning: ", phrase=phrase)
     yield from how_lines(cube, phrase=phrase, is_plan=is_plan)
-    done = "can be joined" if is_plan else "joined"
+    done = "joined" if cube.is_written else "can be joined"
     yield f"{where} {done} · {held_text(cube.hierarchy)} · {cube.seconds:.2f} s"
 
 

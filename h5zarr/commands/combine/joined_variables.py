@@ -83,7 +83,8 @@ def _join(path: str, members: Sequence[Member], context: Context) -> Made:
     _check_shapes(path, members, context)
     _check_units(path, members, context)
     members, lost = resolve_duplicates(path, members, context)
-    notes = [f"{some_names(lost)}: a part that another file also has is not used"] if lost else []
+    is_chosen = lost and context.choices.on_duplicate != "refuse"  # otherwise, what they share is the same
+    notes = [f"{some_names(lost)}: a part that another file also has is not used"] if is_chosen else []
     axes = context.axes.of(path, members[0].node.dimension_names)
     shape = tuple(
         axes[number].length if number in axes else length for number, length in enumerate(members[0].node.shape)
