@@ -52,9 +52,14 @@ def axis_lines(axes: Sequence[CubeAxis]) -> Iterator[str]:
 
 
 def outcome_lines(outcomes: Sequence[VariableOutcome], *, phrase: Phrase = str) -> Iterator[str]:
-    """Return the outcome of each variable, with its notes."""
-    for one in outcomes:
+    """Return the outcome of each variable, with its notes. Refusals with the same remedy share it."""
+    for number, one in enumerate(outcomes):
         notes = [note for note in one.notes if note]
+        following = outcomes[number + 1 : number + 2]
+        if one.how == "refused" and any(
+            other.how == one.how and other.notes[1:] == one.notes[1:] for other in following
+        ):
+            notes = notes[:1]
         first = f": {readable(phrase(notes[0]))}" if notes else ""
         yield f"{readable(one.path)} {one.how}{first}"
         for note in notes[1:]:

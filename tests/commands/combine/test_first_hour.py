@@ -155,3 +155,16 @@ def test_a_container_that_holds_none_of_the_data_is_refused(tmp_path: Path, monk
     with pytest.raises(OutputError, match="none of the data fits into this container: /v: its chunks have different"):
         combine(paths, f"icechunk+file://{tmp_path}/repository")
     assert not (tmp_path / "repository").exists()
+
+
+def test_refusals_with_the_same_remedy_share_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(2):
+        with netCDF4.Dataset(tmp_path / f"{number}.nc", "w") as file:
+            file.createDimension("time", None)
+            file.createVariable("time", "f8", ("time",))[:] = [number]
+            for name in ("a", "b", "c"):
+                file.createVariable(name, "f8", ())[...] = number
+    assert main(["combine", str(tmp_path / "*.nc"), str(tmp_path / "cube.json")]) == 2
+    said = capsys.readouterr().err
+    assert said.count(" refused: its values in ") == 3
+    assert said.count("Keep all with --constant along") == 1
