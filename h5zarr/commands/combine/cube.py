@@ -114,10 +114,8 @@ class NothingJoined(NotJoinable):
     """No file has a variable that can be joined."""
 
     def __init__(self, problems: Sequence[Problem], files: str) -> None:
-        why = f", for example because of {problems[0]}" if problems else ""
-        super().__init__(
-            f"there is no variable to join in {files}{why}", remedy="h5zarr inspect shows what files have."
-        )
+        what = f"there is no variable to join in {files}, for example because of {problems[0]}"
+        super().__init__(what, remedy="h5zarr inspect shows what files have.")
 
 
 def join_pieces(
@@ -137,7 +135,7 @@ def join_pieces(
     order = _in_order(pieces, axes)
     found = find_members(pieces, order, axes)
     members: Variables = {path: some for path, some in found.items() if some and path not in left_out}
-    if not members:
+    if not members and problems:
         raise NothingJoined(problems, counted(len(pieces), "file"))
     if choices.constant == "along":
         members = spread_differing(members, axes)

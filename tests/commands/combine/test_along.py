@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
@@ -223,9 +224,18 @@ def test_a_scalar_that_differs_is_proposed_as_a_new_dimension(tmp_path: Path) ->
     )
 
 
-def test_files_without_variables_are_not_a_cube(tmp_path: Path) -> None:
+def test_files_of_which_nothing_can_be_joined_are_not_a_cube(tmp_path: Path) -> None:
+    for number in range(2):
+        with h5py.File(tmp_path / f"{number}.h5", "w") as file:
+            file.create_dataset("ragged", (3,), h5py.vlen_dtype("i4"))
+    with pytest.raises(NotJoinable, match="there is no variable to join in 2 files, for example because of /ragged"):
+        combine(list(tmp_path.glob("*.h5")), along="file")
+
+
+def test_files_without_variables_are_an_empty_dataset(tmp_path: Path) -> None:
     for number in range(2):
         with netCDF4.Dataset(tmp_path / f"{number}.nc", "w") as file:
             file.title = "nothing"
-    with pytest.raises(NotJoinable, match="there is no variable to join in 2 files"):
-        combine(list(tmp_path.glob("*.nc")), along="file")
+    found = open_combined(list(tmp_path.glob("*.nc")), tmp_path / "cube.json", along="file")
+    assert not found.variables
+    assert found.attrs == {"title": "nothing"}
