@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -143,8 +142,3 @@ def require_room(path: str, members: Sequence[Member], budget: Budget) -> None:
     if not budget.allows(nbytes):
         what = f"{path}: its times are counted in different units, and converting them takes {nbytes:,} bytes"
         raise NotJoinable(what, remedy="Allow more with max_inline_bytes=NUMBER, or leave it out with exclude=[PATH].")
-
-
-def with_fill(node: ArrayNode, fill_value: Json) -> ArrayNode:
-    """Return the array with another fill value."""
-    return replace(node, fill_value=fill_value)

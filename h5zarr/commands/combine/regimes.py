@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
@@ -123,10 +122,3 @@ def _encode_again(member: Member, like: Member) -> Member:
     manifest = inline_manifest(len(grid.shape), inline)
     node = replace(like.node, grid=grid, attributes=member.node.attributes, manifest=manifest)
     return replace(member, node=node, skipped={})
-
-
-def most_common(members: Sequence[Member]) -> Member:
-    """Return the first member whose parameters most members have."""
-    counts = Counter(one.meaning.numbers for one in members)
-    usual = counts.most_common(1)[0][0]
-    return next(one for one in members if one.meaning.numbers == usual)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from h5zarr.errors import ArgumentError, Problem
 from h5zarr.patterns import compile_patterns
@@ -29,6 +29,8 @@ class _Array:
     dimensions: tuple[str, ...]
     coordinates: object
 
+
+_Whole = TypeVar("_Whole", Tree, Hierarchy)
 
 Nodes: TypeAlias = Mapping[str, _Array | None]
 """Arrays by path; None for a group."""
@@ -65,38 +67,32 @@ class Selection:
 
     def apply(self, tree: Tree) -> Tree:
         """Return the selected part of a file, including its problems."""
-        found = self._select(
-            {
-                path: _Array(node.dimensions, node.attributes.get("coordinates"))
-                if isinstance(node, Variable)
-                else None
-                for path, node in tree.nodes.items()
-            }
-        )
-        return replace(
-            tree,
-            nodes={path: tree.nodes[old] for path, old in found.paths.items()},
-            problems=found.kept(tree.problems),
-            warnings=found.kept(tree.warnings),
-        )
+        arrays = {
+            path: _Array(node.dimensions, node.attributes.get("coordinates"))
+            for path, node in tree.nodes.items()
+            if isinstance(node, Variable)
+        }
+        return self._take(tree, arrays)
 
     def apply_to_references(self, hierarchy: Hierarchy) -> Hierarchy:
         """Return the selected part of references, including their problems."""
         if self == Selection():
             return hierarchy
-        found = self._select(
-            {
-                path: _Array(node.dimension_names, node.attributes.get("coordinates"))
-                if isinstance(node, ArrayNode)
-                else None
-                for path, node in hierarchy.nodes.items()
-            }
-        )
+        arrays = {
+            path: _Array(node.dimension_names, node.attributes.get("coordinates"))
+            for path, node in hierarchy.nodes.items()
+            if isinstance(node, ArrayNode)
+        }
+        return self._take(hierarchy, arrays)
+
+    def _take(self, whole: _Whole, arrays: Mapping[str, _Array]) -> _Whole:
+        """Return the selected part of a tree or hierarchy with these arrays."""
+        found = self._select({path: arrays.get(path) for path in whole.nodes})
         return replace(
-            hierarchy,
-            nodes={path: hierarchy.nodes[old] for path, old in found.paths.items()},
-            problems=found.kept(hierarchy.problems),
-            warnings=found.kept(hierarchy.warnings),
+            whole,
+            nodes={path: whole.nodes[old] for path, old in found.paths.items()},
+            problems=found.kept(whole.problems),
+            warnings=found.kept(whole.warnings),
         )
 
     def _select(self, nodes: Nodes) -> _Selected:
