@@ -122,7 +122,18 @@ def by_index(target: Target, name: str, overwrite: bool, capsys: pytest.CaptureF
     return "".join(row.reason for row in report.failed)
 
 
-WAYS = {"translate": by_translate, "convert": by_convert, "write": by_write, "index": by_index}
+def by_combine(target: Target, name: str, overwrite: bool, capsys: pytest.CaptureFixture[str]) -> str:
+    words = ["combine", str(SOURCE), f"{target.url}/{name}", "--along", "time", *_options(target)]
+    return _at_prompt(capsys, *words, *(["--overwrite"] if overwrite else []))
+
+
+WAYS = {
+    "translate": by_translate,
+    "convert": by_convert,
+    "combine": by_combine,
+    "write": by_write,
+    "index": by_index,
+}
 
 
 # --- what is at the target: name of the case -> content, and whether it is replaced without and with overwrite
@@ -294,7 +305,7 @@ def test_a_translation_is_not_written_over_its_own_source(tmp_path: Path) -> Non
 
 # --- reports and metrics
 
-REPORTS = ("translate", "convert", "index", "verify", "validate", "index --metrics")
+REPORTS = ("translate", "convert", "combine", "index", "verify", "validate", "index --metrics")
 
 
 def _report(command: str, place: Path, overwrite: bool, capsys: pytest.CaptureFixture[str]) -> str:
@@ -306,6 +317,7 @@ def _report(command: str, place: Path, overwrite: bool, capsys: pytest.CaptureFi
     places = {
         "translate": [SOURCE, folder / "out.json"],
         "convert": [folder / "refs.json", folder / "out.json"],
+        "combine": [SOURCE, folder / "out.json", "--along", "time"],
         "index": [SOURCE, folder / "index"],
     }.get(command, [folder / "refs.json"])
     words = [command, *map(str, places), option or "--report", str(place), "--quiet"]
