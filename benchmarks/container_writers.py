@@ -51,7 +51,8 @@ def prepare_h5zarr(count: int, out: str) -> Callable[[], Any]:
     from h5zarr.commands.translate.options import Options
     from h5zarr.commands.translate.translation import Translation
     from h5zarr.containers.fitting import fit
-    from h5zarr.containers.provenance import Provenance, SourceState
+    from h5zarr.containers.provenance import Provenance
+    from h5zarr.containers.source_state import SourceState
     from h5zarr.io.local import format_mtime
     from h5zarr.io.log import RequestLog
     from h5zarr.io.source import Identity

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from h5zarr.cli import main as run_command
+from h5zarr.commands.catalog.listing import Listed, Listing, list_sources
 from h5zarr.commands.index import index as running
-from h5zarr.commands.index.listing import Listed, Listing, list_sources
 from h5zarr.io.source import Identity
 
 PATTERN = "s3://bucket/product/**/*.nc"
@@ -43,9 +43,9 @@ def list_bucket(count: int) -> Listing:
 
 def make(kind: str, count: int, directory: Path) -> None:
     """Make the sources where they are to be real, and a catalog in which all of them are indexed."""
-    from h5zarr.commands.index.catalog import Catalog
-    from h5zarr.commands.index.place import Place
-    from h5zarr.commands.index.rows import Row, Status
+    from h5zarr.commands.catalog.catalog import Catalog
+    from h5zarr.commands.catalog.place import Place
+    from h5zarr.commands.catalog.rows import Row, Status
     from h5zarr.commands.index.work import IndexSettings
 
     data = directory / "data"

@@ -19,6 +19,7 @@ Make references
     index           write references and a catalog for a whole archive; later runs read only what has changed
     status          summarise the catalog of an index
     combine         write references for one dataset that consists of many files
+    update          bring such a dataset up to date with its archive
     convert         write references from one container into another: JSON, Parquet or Icechunk
 
 Check references
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
     from h5zarr.commands.translate.many import translate_many as translate_many
     from h5zarr.commands.translate.translate import translate as translate
     from h5zarr.commands.translate.translation import Translation as Translation
+    from h5zarr.commands.update.update import update as update
+    from h5zarr.commands.update.update_result import CubeUpdate as CubeUpdate
     from h5zarr.commands.validate.validate import Validation as Validation
     from h5zarr.commands.validate.validate import validate as validate
     from h5zarr.commands.verify.verify import Verification as Verification
@@ -76,6 +79,7 @@ _HOMES = {
     "CheckReport": "h5zarr.commands.check.check",
     "Conversion": "h5zarr.commands.convert.convert",
     "Cube": "h5zarr.commands.combine.cube",
+    "CubeUpdate": "h5zarr.commands.update.update_result",
     "H5ZarrError": "h5zarr.errors",
     "IndexReport": "h5zarr.commands.index.index_report",
     "Inspection": "h5zarr.commands.inspect.inspect",
@@ -97,6 +101,7 @@ _HOMES = {
     "status": "h5zarr.commands.status.status",
     "translate": "h5zarr.commands.translate.translate",
     "translate_many": "h5zarr.commands.translate.many",
+    "update": "h5zarr.commands.update.update",
     "validate": "h5zarr.commands.validate.validate",
     "verify": "h5zarr.commands.verify.verify",
 }

@@ -187,6 +187,13 @@ class OutputExists(OutputError, FileExistsError):
     errno = errno.EEXIST
 
 
+class OutputChanged(OutputError):
+    """What was to be replaced has changed since it was read: somebody else has written there."""
+
+    kind = "changed"
+    remedy = "Try again."
+
+
 class OutputIsDirectory(OutputError, IsADirectoryError):
     """The output must be a file, but this is a directory."""
 

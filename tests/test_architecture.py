@@ -43,21 +43,26 @@ containers: display errors limits packages io zarr_model encode read signatures
 commands/translate: display errors logs patterns io hdf5 tree netcdf3 netcdf4 zarr_model encode formats containers
 commands/validate: display errors filters io zarr_model read containers
 commands/convert: display errors patterns io zarr_model read containers commands/translate
+commands/catalog: errors packages io containers
 commands/index: display errors logs packages processes io zarr_model formats read containers commands/translate
+    commands/catalog commands/combine commands/update
 kerchunk: io zarr_model encode containers commands/translate
 opening: errors io zarr_model read containers commands/translate
 virtualizarr: errors io zarr_model encode commands/translate
 commands/combine: display errors io tree read zarr_model encode filters containers opening
-    commands/translate commands/index
+    commands/translate commands/catalog
 commands/check: display errors logs io hdf5 netcdf3 zarr_model encode formats commands/translate commands/combine
-commands/status: display errors io commands/index
+commands/update: display errors io encode zarr_model containers opening logs commands/translate commands/combine
+    commands/catalog
+commands/status: display errors io commands/index commands/catalog
 commands/inspect: display errors signatures netcdf_names patterns filters io hdf5 netcdf3 netcdf4 formats zarr_model
     read containers opening
 store: display io zarr_model read opening
 commands/verify: display errors logs packages netcdf_names processes io zarr_model read containers opening store
 engine: errors netcdf_names filters io tree zarr_model encode read containers opening store
 cli: display errors limits packages signatures io zarr_model commands/inspect containers commands/translate
-    commands/validate commands/convert commands/index commands/check commands/combine commands/status
+    commands/validate commands/convert commands/catalog commands/index commands/check commands/combine commands/update
+    commands/status
     commands/verify
 __main__: cli
 """
@@ -86,7 +91,8 @@ OUTSIDE_NUMPY = {
     "obstore": {"virtualizarr.py"},
     "kerchunk": set(),
     "icechunk": {"containers/icechunk/*"},
-    "pyarrow": {"containers/parquet/part_files.py", "commands/index/catalog_table.py"},
+    "opentelemetry": {"commands/index/otel.py"},
+    "pyarrow": {"containers/parquet/part_files.py", "commands/catalog/catalog_table.py"},
 }
 
 

@@ -18,11 +18,11 @@ import pytest
 
 import h5zarr
 from h5zarr.cli import main
-from h5zarr.commands.index.catalog import CATALOG
+from h5zarr.commands.catalog.catalog import CATALOG
+from h5zarr.commands.catalog.place import Place
 from h5zarr.commands.index.lease import Lease
-from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.workers import ExecutorWorkers
-from tests.commands.index.jobs import GOOD, SAMPLES, rows_of
+from tests.commands.index.jobs import GOOD, SAMPLES, rows_of, unmarked
 
 SAMPLE = re.compile(r'([a-zA-Z_:][\w:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)')
 
@@ -255,7 +255,7 @@ def test_a_job_that_cannot_run_says_why_in_its_report(
     words = [word.format(data=data, out=out) for word in words]
     capfd.readouterr()
     assert main(["index", *words, "--report", str(report)]) == 2
-    said = capfd.readouterr().err.splitlines()
+    said = unmarked(capfd.readouterr().err).splitlines()
     after = json.loads(report.read_text())
     assert list(after) == list(before)  # a machine finds the same names in both
     assert (after["exit_code"], after["ended"]) == (2, "could not run")
@@ -294,7 +294,7 @@ def test_a_job_that_finds_another_run_active_is_a_success_and_says_so(
         capfd.readouterr()
         with Lease(Place(out)):
             assert main([*words, *more]) == 0
-        said = capfd.readouterr().err.splitlines()
+        said = unmarked(capfd.readouterr().err).splitlines()
         told = json.loads(report.read_text())
         assert (told["exit_code"], told["ended"], told["indexed"]) == (0, "another run is active", None)
         assert set(told["states"].values()) == {None}

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
+import runpy
 import shlex
+import sys
 import tomllib
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar, Self
 
 import pytest
 
 from h5zarr.cli import build_parser
-from h5zarr.cli.index import EXAMPLES
+from h5zarr.cli.config_file import read_collections
+from h5zarr.cli.index_config import _options, _parser
+from h5zarr.cli.index_options import EXAMPLES
+from h5zarr.cli.index_results import _HURRY
 from h5zarr.commands.index.dispatch import GRACE_SECONDS
 from h5zarr.commands.index.index_report import IndexReport
 from tests.collections_of_files import PROJECT
 
 yaml = pytest.importorskip("yaml")
 DEPLOY = PROJECT / "docs" / "deploy"
-INDEXING = (PROJECT / "docs" / "indexing.md").read_text()
+INDEXING, OPERATIONS = ((PROJECT / "docs" / name).read_text() for name in ("indexing.md", "operations.md"))
 USER = 10001
+AIRFLOW_RUN = "scheduled__2026-01-01T00:00:00+00:00"
 
 
 def parse(words: list[str]) -> Any:
     """The arguments of a command, as h5zarr understands them."""
     try:
-        arguments = build_parser().parse_args(words)
+        arguments = build_parser().parse_args([word.replace("$(POD_NAME)", "pod-1") for word in words])
     except SystemExit:
         pytest.fail(f"h5zarr {shlex.join(words)} does not parse")
-    if hasattr(arguments, "places"):
+    if hasattr(arguments, "places") and not arguments.config:
         assert len(arguments.places) >= (1 if arguments.files_from else 2)
         assert arguments.places[-1].startswith("s3://")
     return arguments
@@ -41,7 +48,7 @@ def read_yaml(name: str) -> Any:
 
 
 def test_every_example_is_named_in_the_documentation() -> None:
-    linked = set(re.findall(r"\(deploy/([^)]+)\)", INDEXING))
+    linked = set(re.findall(r"\(deploy/([^)]+)\)", OPERATIONS))
     assert linked == {path.name for path in DEPLOY.iterdir() if not path.name.startswith((".", "__"))}
 
 
@@ -51,6 +58,8 @@ def test_exit_codes_that_the_examples_rely_on_are_those_of_the_command() -> None
     assert told["1"].startswith("files failed for the first time since they changed")
     assert told["2"].startswith("the job could not run")
     assert told["143"].startswith("stopped by SIGTERM")
+    explained = re.findall(r"^\| ([\d, ]+) \|", OPERATIONS, re.MULTILINE)
+    assert {code for codes in explained for code in codes.split(", ")} == {*told, "130", "137"}
 
 
 # --- the image
@@ -78,7 +87,7 @@ def test_the_image_has_the_extras_that_there_are() -> None:
     extras = re.search(r"/source\[([\w,]+)\]", install)
     assert extras is not None
     wanted = extras[1].split(",")
-    assert wanted == ["s3", "gcs", "azure", "http", "index", "zstd", "fast"]
+    assert wanted == ["s3", "gcs", "azure", "http", "index", "otel", "zstd", "fast"]
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     assert set(wanted) <= set(project["optional-dependencies"])
 
@@ -110,36 +119,57 @@ def test_the_crontab_has_commands_that_parse() -> None:
 # --- Kubernetes
 
 
+def kubernetes() -> tuple[Any, Any]:
+    """The configuration map and the job."""
+    config, job = yaml.safe_load_all((DEPLOY / "kubernetes-cronjob.yaml").read_text())
+    assert (config["apiVersion"], config["kind"]) == ("v1", "ConfigMap")
+    return config, job
+
+
 def test_the_cronjob_runs_one_at_a_time_and_has_time_to_stop() -> None:
-    job = read_yaml("kubernetes-cronjob.yaml")
+    _, job = kubernetes()
     assert (job["apiVersion"], job["kind"], job["spec"]["concurrencyPolicy"]) == ("batch/v1", "CronJob", "Forbid")
     pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     assert pod["restartPolicy"] == "Never"  # without which there is no podFailurePolicy
-    assert pod["terminationGracePeriodSeconds"] > GRACE_SECONDS + 2
+    assert pod["terminationGracePeriodSeconds"] > GRACE_SECONDS + 2 + 2 * _HURRY
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["securityContext"]["runAsUser"] == USER
 
 
 def test_the_container_of_the_cronjob_is_shut_in_and_writes_where_it_may() -> None:
-    pod = read_yaml("kubernetes-cronjob.yaml")["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    config, job = kubernetes()
+    pod = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     arguments = parse(container["args"])
     mounted = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
-    assert {volume["name"] for volume in pod["volumes"]} == set(mounted.values())
-    assert all("emptyDir" in volume for volume in pod["volumes"])
-    assert {str(Path(arguments.report).parent), str(Path(arguments.metrics).parent)} <= set(mounted)
-    (temporary,) = [one["value"] for one in container["env"] if one["name"] == "TMPDIR"]
-    assert temporary in mounted
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert set(volumes) == set(mounted.values())
+    assert volumes["config"]["configMap"]["name"] == config["metadata"]["name"]
+    assert arguments.config == f"/etc/h5zarr/{next(iter(config['data']))}"
+    assert mounted["/etc/h5zarr"] == "config"
+    environment = {one["name"]: one for one in container["env"]}
+    assert "emptyDir" in volumes[mounted[environment["TMPDIR"]["value"]]]
+    assert arguments.run_id == "pod-1"
+    assert environment["POD_NAME"]["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.name"
     confined = container["securityContext"]
     assert confined["readOnlyRootFilesystem"] is True
     assert confined["allowPrivilegeEscalation"] is False
     assert confined["capabilities"] == {"drop": ["ALL"]}
     assert "secretRef" in container["envFrom"][0]
-    assert int(container["resources"]["requests"]["cpu"]) == arguments.workers
+
+
+def test_the_configuration_of_the_cronjob_is_right(tmp_path: Path) -> None:
+    config, job = kubernetes()
+    (tmp_path / "archive.toml").write_text(config["data"]["archive.toml"])
+    (one,) = read_collections(str(tmp_path / "archive.toml"), _options(_parser()), (), {"PUSH_PASSWORD": "x"})
+    (container,) = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"]
+    assert int(container["resources"]["requests"]["cpu"]) == one.values["workers"]
+    assert (one.values["log_format"], one.values["out"]) == ("json", "s3://refs/ocean/")
+    assert not {"report", "metrics"} & set(one.values)  # there is no disk to write them to
 
 
 def test_the_cronjob_is_not_repeated_for_files_that_failed() -> None:
-    job = read_yaml("kubernetes-cronjob.yaml")["spec"]["jobTemplate"]["spec"]
+    job = kubernetes()[1]["spec"]["jobTemplate"]["spec"]
     (found,) = [rule for rule in job["podFailurePolicy"]["rules"] if "onExitCodes" in rule]
     rule = found["onExitCodes"] | {"action": found["action"]}
     assert (rule["action"], rule["operator"], rule["values"]) == ("FailJob", "In", [1])
@@ -156,17 +186,21 @@ def test_the_job_of_aws_batch_has_a_command_that_parses() -> None:
     arguments = parse(words)
     needs = {one["type"]: int(one["value"]) for one in container["resourceRequirements"]}
     assert needs["VCPU"] == arguments.workers
-    assert container["user"] == str(USER)
-    (mount,) = container["mountPoints"]
-    assert container["environment"] == [{"name": "TMPDIR", "value": mount["containerPath"]}]
-    assert [volume["name"] for volume in container["volumes"]] == [mount["sourceVolume"]]
+    assert (container["user"], container["readonlyRootFilesystem"]) == (str(USER), True)
+    assert (arguments.log_format, bool(arguments.otel)) == ("json", True)
+    (scratch,) = container["linuxParameters"]["tmpfs"]  # a directory of the host would belong to root
+    assert {"name": "TMPDIR", "value": scratch["containerPath"]} in container["environment"]
+    assert scratch["size"] < needs["MEMORY"] / 2  # it is part of the memory
+    assert [secret["name"] for secret in container["secrets"]] == ["OTEL_EXPORTER_OTLP_HEADERS"]
+    assert container["executionRoleArn"]  # without which no secret can be read
 
 
 def test_the_job_of_aws_batch_is_repeated_unless_it_ran() -> None:
     job = json.loads((DEPLOY / "aws-batch-job-definition.json").read_text())
     rules = job["retryStrategy"]["evaluateOnExit"]
+    assert len(rules) <= 5  # AWS takes no more
     by_code = {rule["onExitCode"]: rule["action"] for rule in rules if "onExitCode" in rule}
-    assert by_code == {"143": "RETRY", "2": "RETRY", "*": "EXIT"}
+    assert by_code == {"143": "RETRY", "137": "RETRY", "2": "RETRY", "*": "EXIT"}
     assert list(by_code)[-1] == "*"  # the first that fits counts
 
 
@@ -180,36 +214,56 @@ def test_the_schedule_of_aws_starts_that_job() -> None:
 # --- Airflow
 
 
-def calls(tree: ast.AST, name: str) -> list[dict[str, ast.expr]]:
-    """The keyword arguments of all calls of a name."""
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and getattr(node.func, "id", "") == name]
-    return [{word.arg: word.value for word in call.keywords if word.arg} for call in found]
+class Recorded:
+    """Stands for a class of Airflow, and keeps what it is called with."""
+
+    made: ClassVar[list[dict[str, Any]]] = []
+
+    def __init__(self, **given: Any) -> None:
+        self.made.append(given)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def __rshift__(self, other: object) -> object:
+        return other
 
 
-def test_the_dag_has_commands_that_parse_and_lets_files_fail() -> None:
-    tree = ast.parse((DEPLOY / "airflow_dag.py").read_text())
-    constants = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }
-    (dag,) = calls(tree, "DAG")
-    assert ast.literal_eval(dag["max_active_runs"]) == 1
-    assert ast.literal_eval(dag["catchup"]) is False
-    index, status = calls(tree, "BashOperator")
-    assert ast.unparse(index["bash_command"]) == "f'exec {INDEX}'"
-    assert ast.literal_eval(index["skip_on_exit_code"]) == 1
-    for command in (constants["INDEX"], ast.literal_eval(status["bash_command"])):
+def test_the_dag_has_commands_that_parse_and_lets_files_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Recorded, "made", [])
+    bash = ModuleType("airflow.providers.standard.operators.bash")
+    airflow = ModuleType("airflow")
+    airflow.DAG = bash.BashOperator = Recorded  # type: ignore[attr-defined]
+    for name in ("airflow.providers", "airflow.providers.standard", "airflow.providers.standard.operators"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setitem(sys.modules, "airflow", airflow)
+    monkeypatch.setitem(sys.modules, bash.__name__, bash)
+    runpy.run_path(str(DEPLOY / "airflow_dag.py"))
+    dag, index, status = Recorded.made
+    assert (dag["max_active_runs"], dag["catchup"]) == (1, False)
+    assert index["skip_on_exit_code"] == 1
+    assert index["bash_command"].startswith("exec ")
+    assert index["execution_timeout"] > status["execution_timeout"]
+    for task in (index, status):
+        command = task["bash_command"].removeprefix("exec ").replace("{{ run_id }}", AIRFLOW_RUN)
         program, *words = shlex.split(command)
-        assert program == "h5zarr"
-        parse(words)
+        assert program.startswith("/")
+        assert program.endswith("/h5zarr")
+        assert parse(words).config.startswith("/")
+        assert (set(task["env"]), task["append_env"]) == ({"S3_KEY", "S3_SECRET"}, True)
+        assert all(value.startswith("{{ conn.") for value in task["env"].values())
+    assert parse(shlex.split(index["bash_command"].replace("{{ run_id }}", AIRFLOW_RUN))[2:]).log_format == "json"
 
 
 # --- Prometheus
 
 
 def test_the_alerts_are_about_metrics_that_there_are() -> None:
-    written = IndexReport().to_metrics("an index")
+    now = datetime.now(UTC)
+    written = IndexReport(newest_source=now, last_success=now).to_metrics("an index")
     names = set(re.findall(r"^(h5zarr_\w+)", written, re.MULTILINE))
     states, results = (set(re.findall(rf'{label}="(\w+)"', written)) for label in ("state", "result"))
     (group,) = read_yaml("prometheus-alerts.yaml")["groups"]
@@ -221,4 +275,4 @@ def test_the_alerts_are_about_metrics_that_there_are() -> None:
         assert set(re.findall(r'result="(\w+)"', rule["expr"])) <= results
         assert "{{ $labels.index }}" in rule["annotations"]["summary"]
     assert written.count('index="an index"') == sum(not line.startswith("#") for line in written.splitlines())
-    assert set(re.findall(r"h5zarr_index_\w+", INDEXING)) <= names
+    assert set(re.findall(r"h5zarr_index_\w+", INDEXING + OPERATIONS)) <= names

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from h5zarr.cli import build_parser, main
-from h5zarr.commands.index.rows import Status
+from h5zarr.commands.catalog.rows import Status
 from tests.collections_of_files import PROJECT, SAMPLES
 from tests.servers import RangeServer
 from tests.test_architecture import MAY_IMPORT
@@ -174,7 +174,7 @@ def test_the_first_commands_of_indexing_do_what_is_said_of_them(
 
 
 def test_the_columns_of_the_catalog_are_those_that_it_has() -> None:
-    table = pytest.importorskip("h5zarr.commands.index.catalog_table")
+    table = pytest.importorskip("h5zarr.commands.catalog.catalog_table")
     rows = re.findall(r"^\| (`[\w ]+`(?:, `\w+`)*) \|", (DOCS / "indexing.md").read_text(), re.MULTILINE)
     found = [name for row in rows for name in re.findall(r"`([\w ]+)`", row)]
     assert found[: len(table.SCHEMA.names)] == table.SCHEMA.names

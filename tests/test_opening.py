@@ -16,7 +16,8 @@ import pytest
 
 import h5zarr
 from h5zarr.commands.translate.translate import translate
-from h5zarr.containers.provenance import Provenance, SourceState
+from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.source_state import SourceState
 from h5zarr.errors import H5ZarrError, Problem, ProblemWarning, SourceChanged, SourceError, Unsupported
 from h5zarr.io.access import Access
 from h5zarr.io.source import Identity

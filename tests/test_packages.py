@@ -17,6 +17,7 @@ from h5zarr.errors import H5ZarrError, PackageMissing
 from h5zarr.io.protocols import rules_of
 from h5zarr.packages import EXTRAS
 from tests.collections_of_files import SAMPLES
+from tests.commands.index.jobs import unmarked
 
 ROOT = Path(__file__).parent.parent
 OCEAN = str(SAMPLES / "ocean.nc")
@@ -68,10 +69,22 @@ def test_a_missing_package_is_one_line_and_exit_code_two(
     assert main(words) == 2
     said = capfd.readouterr()
     extra = "index" if "the catalog" in what else EXTRAS[package]
-    assert said.out + said.err == (
+    assert unmarked(said.out + said.err) == (
         f"h5zarr: {what} needs the package {package}, which is not installed\n"
         f"  Install it: pip install {package} (extra: {extra}).\n"
     )
+
+
+def test_a_missing_package_for_opentelemetry_is_noticed_before_the_run(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.metrics", None)
+    assert main(["index", OCEAN, str(tmp_path / "refs"), "--otel", "http://127.0.0.1:1"]) == 2
+    assert unmarked(capfd.readouterr().err) == (
+        "h5zarr: --otel needs the package opentelemetry-exporter-otlp-proto-http, which is not installed\n"
+        "  Install it: pip install opentelemetry-exporter-otlp-proto-http (extra: otel).\n"
+    )
+    assert not (tmp_path / "refs").exists()
 
 
 def test_a_list_of_files_is_searched_for_protocols_whose_package_is_missing(
@@ -81,7 +94,7 @@ def test_a_list_of_files_is_searched_for_protocols_whose_package_is_missing(
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     Path("files.txt").write_text(f"{OCEAN}\nhttps://host/a.nc\n")
     assert main(["index", "--files-from", "files.txt", "out", "--quiet"]) == 2
-    assert capfd.readouterr().err == (
+    assert unmarked(capfd.readouterr().err) == (
         "h5zarr: https://: this protocol needs the package aiohttp, which is not installed\n"
         "  Install it: pip install aiohttp (extra: http).\n"
     )
@@ -97,7 +110,7 @@ def test_a_command_does_not_even_import_a_missing_package(tmp_path: Path) -> Non
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert ended.returncode == 2
-    assert ended.stderr.startswith(f"h5zarr: {tmp_path / 'out'}: the catalog needs the package pyarrow")
+    assert unmarked(ended.stderr).startswith(f"h5zarr: {tmp_path / 'out'}: the catalog needs the package pyarrow")
     assert not (tmp_path / "out").exists()
 
 
@@ -114,7 +127,7 @@ def test_an_index_in_python_needs_pyarrow_and_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "h5zarr.commands.index.catalog_table", raising=False)
+    monkeypatch.delitem(sys.modules, "h5zarr.commands.catalog.catalog_table", raising=False)
     out = tmp_path / "out"
     for act in (lambda: h5zarr.index(OCEAN, out), lambda: h5zarr.status(out)):
         with pytest.raises(PackageMissing, match=f"^{out}: the catalog needs the package pyarrow") as caught:

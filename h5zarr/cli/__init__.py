@@ -42,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if words and words[0].startswith("--") and not parser.knows(words[0]):
             parser.refuse_options([words[0].partition("=")[0]])  # argparse would only miss the command
         arguments, unknown = parser.parse_known_args(words)
+        arguments.words = words[1:]  # what the user gives goes before what a configuration file says
         if hasattr(arguments, "places"):  # argparse ends their list at the first option
             arguments.places += [word for word in unknown if not word.startswith("-")]
             unknown = [word for word in unknown if word.startswith("-")]

@@ -34,6 +34,7 @@ from h5zarr.cli.options import (
     positive,
 )
 from h5zarr.cli.outputs import check_report, describe_failure, write_report
+from h5zarr.cli.update import add_updating, check_options, update
 
 HELP = """\
 Make one dataset of many files, without copying a byte.
@@ -51,6 +52,8 @@ examples:
   h5zarr combine '*.nc' runs.json --along 'run=name:ocean_%Y%m%d'  a new dimension, with dates from the names
   h5zarr combine refs/ cube.json                               from an index; its files are not read again
   h5zarr combine '*.nc' --dry-run                              show the plan and write nothing
+  h5zarr combine --update cube.json                            add new files, read changed ones again
+  h5zarr combine --update cube.json new.nc --prune             only look at some files
 
 the axis:
   --along NAME                  a dimension of the files, or a new one: ordered by a scalar variable of that name,
@@ -58,7 +61,10 @@ the axis:
   --along NAME=name:PATTERN     coordinates from file names: a regular expression with one group, such as
                                 'run=name:ocean_(\\d+)', or a date format, such as 'run=name:ocean_%Y%m%d'
   --along NAME=attr:ATTRIBUTE   coordinates from an attribute of each file
-  By default, the axis is the unlimited dimension, else time, else the only dimension whose length differs.
+  --along NAME=START/STOP/STEP  a time axis laid out ahead, such as time=2000-01-01/2030-01-01/PT30M; STOP is not
+                                part of it, and times without a file read as missing data
+  By default, the axis is the unlimited dimension, else time, else the only dimension whose length differs. Files
+  without any of these are merged, if they have different variables. --merge joins no dimension in any case.
 
 open the result:
   xarray.open_dataset("cube.json", engine="h5zarr")
@@ -66,12 +72,14 @@ open the result:
 
 {PATTERNS}
 exit codes:
-  0  everything was joined
-  1  joined, but something is left out: see the problems
+  0  everything was joined, or the cube is up to date
+  1  joined or updated, but something is left out: see the problems. Files that were left out before do not count
   2  nothing was written, or the command line is wrong
 """
+_SEE_HELP = "  h5zarr combine --help shows examples."
 _CHOICES = (
     "along",
+    "merge",
     "on_duplicate",
     "constant",
     "attributes",
@@ -90,12 +98,13 @@ def add_combine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="make one dataset of many files",
         description=HELP,
         epilog=EXAMPLES,
-        usage="h5zarr combine [OPTION ...] SOURCE ... OUT\n       h5zarr combine [OPTION ...] --files-from FILE OUT",
+        usage="h5zarr combine [OPTION ...] SOURCE ... OUT\n       h5zarr combine [OPTION ...] --files-from FILE OUT\n"
+        "       h5zarr combine [OPTION ...] --update CUBE [SOURCE ...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "places",
-        nargs="+",
+        nargs="*",
         metavar="SOURCE ... OUT",
         help="SOURCE: files, quoted patterns, directories, references in any container, or the directory of an index; "
         "OUT: a path or URL ending in .json, .json.gz, .json.zst or .parquet (a directory), - for standard output, "
@@ -103,6 +112,7 @@ def add_combine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     parser.add_argument("--files-from", metavar="FILE", help="read paths and URLs from FILE instead of SOURCE ...")
     _add_joining(parser.add_argument_group("how to join"))
+    add_updating(parser.add_argument_group("updating a cube"))
     add_selection(parser.add_argument_group("what to join"), "join only this group, which becomes the root")
     form = parser.add_argument_group("what to write")
     form.add_argument("--dry-run", action="store_true", help="show the plan, and write nothing")
@@ -119,7 +129,8 @@ def add_combine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add_opening(reading)
     add_allow(reading, "let a SOURCE refer not only to files in and below its own directory, but also to files")
     add_reporting(parser.add_argument_group("reporting"))
-    parser.set_defaults(command=combine)
+    usual = argparse.Namespace(**{action.dest: action.default for action in parser._actions})
+    parser.set_defaults(command=combine, usual=usual)
 
 
 def _add_joining(group: argparse._ArgumentGroup) -> None:
@@ -128,6 +139,11 @@ def _add_joining(group: argparse._ArgumentGroup) -> None:
         action="append",
         metavar="NAME[=SOURCE]",
         help="the dimension to join along; see below. May be repeated, for tiles",
+    )
+    group.add_argument(
+        "--merge",
+        action="store_true",
+        help="join no dimension: the dataset has the variables of all files",
     )
     group.add_argument(
         "--on-duplicate",
@@ -153,7 +169,13 @@ def _add_joining(group: argparse._ArgumentGroup) -> None:
 
 
 def combine(arguments: argparse.Namespace) -> int:
-    """Join files, and say what happened."""
+    """Join files, or update a cube, and say what happened."""
+    if not check_options(arguments, arguments.usual):
+        return NOTHING
+    return _join(arguments) if arguments.update is None else update(arguments)
+
+
+def _join(arguments: argparse.Namespace) -> int:
     from h5zarr.cli.progress import CountLine
     from h5zarr.commands.combine.combine import combine as run
     from h5zarr.commands.combine.cube import SomeRefused
@@ -212,7 +234,10 @@ def _take_places(arguments: argparse.Namespace) -> bool:
     """Split the places into sources and OUT, which a dry run does not need."""
     from h5zarr.containers.registry import names_output
 
-    *arguments.sources, arguments.out = arguments.places
+    *arguments.sources, arguments.out = arguments.places or [None]
+    if arguments.out is None:
+        tell(["h5zarr: give at least one source, and then OUT, such as cube.json", _SEE_HELP])
+        return False
     if arguments.dry_run and not names_output(arguments.out):
         arguments.sources, arguments.out = arguments.places, None
     if arguments.sources and arguments.out is not None and _is_source(arguments.out):
@@ -224,5 +249,5 @@ def _take_places(arguments: argparse.Namespace) -> bool:
         what = "give either sources or --files-from FILE, and then OUT"
     else:
         what = "give at least one source, and then OUT, such as cube.json"
-    tell([f"h5zarr: {what}", "  h5zarr combine --help shows examples."])
+    tell([f"h5zarr: {what}", _SEE_HELP])
     return False

@@ -127,7 +127,7 @@ def _encodable(lines: Iterable[str], encoding: str) -> Iterator[str]:
 
 def read_list(place: str) -> list[str]:
     """Return the names in a list of files; `-` is standard input. Raises SourceError if it cannot be read."""
-    from h5zarr.commands.index.listing import read_names
+    from h5zarr.commands.catalog.listing import read_names
     from h5zarr.errors import SourceGone
     from h5zarr.io.location import Location
 

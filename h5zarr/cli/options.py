@@ -37,6 +37,35 @@ def keywords(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
     return {name: getattr(arguments, name) for name in names}
 
 
+def add_config(parser: Parser, what: str) -> None:
+    """Add the options for a configuration file; `what` is done with its collections."""
+    parser.add_argument(
+        "--config", action=_Config, metavar="FILE", help=f"{what} the collections of a configuration file in TOML"
+    )
+    parser.add_argument(
+        "--collection",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="with --config: only this collection. May be repeated",
+    )
+
+
+class _Config(argparse.Action):
+    """Takes the name of a file. The places of the command are in the file, so they are not required."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        setattr(namespace, self.dest, values)
+        for action in parser._get_positional_actions():
+            action.required = False
+
+
 def add_location(parser: Parser) -> None:
     """Add the options for reaching a place through fsspec: the first two of `OPENING`."""
     _add_pairs(
@@ -182,10 +211,14 @@ def add_reporting(parser: Parser, quiet: str = "print only problems") -> None:
 def _add_pairs(
     parser: Parser, flag: str, decode: Callable[[str], tuple[str, Any]], metavar: str, help_text: str
 ) -> None:
-    parser.add_argument(flag, action=_Pairs, default={}, type=decode, metavar=metavar, help=help_text)
+    parser.add_argument(flag, action=Pairs, default={}, type=decode, metavar=metavar, help=help_text)
 
 
-class _Pairs(argparse.Action):
+class Tables(argparse._AppendAction):
+    """Collects descriptions: text on the command line, and text or tables in a configuration file."""
+
+
+class Pairs(argparse.Action):
     """Collects NAME=VALUE arguments in a dictionary."""
 
     def __call__(
@@ -196,7 +229,7 @@ class _Pairs(argparse.Action):
         option_string: str | None = None,
     ) -> None:
         assert isinstance(values, tuple)
-        setattr(namespace, self.dest, {**getattr(namespace, self.dest), values[0]: values[1]})
+        setattr(namespace, self.dest, {**getattr(namespace, self.dest, {}), values[0]: values[1]})
 
 
 def storage_option(text: str) -> tuple[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from h5zarr.cli.common import complain
 from h5zarr.cli.parsing import suggestion
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from h5zarr.errors import H5ZarrError
     from h5zarr.io.location import Location
 
+Complain: TypeAlias = Callable[[str, str, str], object]
 REPORT = "h5zarr_report"  # the first key of every report, by which h5zarr recognises its own
 
 
@@ -67,10 +68,10 @@ def _is_metrics(head: bytes) -> bool:
 _RECOGNISE: dict[str, Callable[[bytes], bool]] = {"report": _is_report, "metrics": _is_metrics}
 
 
-def write_report(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
+def write_report(arguments: argparse.Namespace, report: dict[str, Any], complain: Complain = complain) -> None:
     """Write the report, if the user wants one. A job that failed writes one, too, so that no old report remains."""
     name = arguments.command.__name__
-    write_text(arguments.report, json.dumps({REPORT: name, **report}, indent=2) + "\n")
+    write_text(arguments.report, json.dumps({REPORT: name, **report}, indent=2) + "\n", complain)
 
 
 def describe_failure(source: Location, error: H5ZarrError) -> dict[str, Any]:
@@ -82,8 +83,8 @@ def describe_failure(source: Location, error: H5ZarrError) -> dict[str, Any]:
     }
 
 
-def write_text(place: str | None, text: str) -> None:
-    """Write text to `place`, if it is given, or say why that fails."""
+def write_text(place: str | None, text: str, complain: Complain = complain) -> None:
+    """Write text to `place`, if it is given, or say why that fails: `complain` gets place, message and remedy."""
     from h5zarr.containers.output import open_output
     from h5zarr.errors import OutputError
     from h5zarr.io.location import Location

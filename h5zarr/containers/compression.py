@@ -6,6 +6,7 @@ The same input gives the same bytes: no times, no names, one thread.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from io import BytesIO
 from typing import BinaryIO, Protocol
 
@@ -25,6 +26,7 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 _GROWTH = 1000
 _ALWAYS_NBYTES = 1 << 28
 _PIECE_NBYTES = 1 << 24
+_TEXT_NBYTES = 1 << 16
 
 
 class Compressor(Protocol):
@@ -74,6 +76,36 @@ def decompress(content: bytes, name: str, limits: Limits = USUAL) -> bytes:
     limits.check("references_nbytes", len(found), f"{name}: the references take {len(found):,} bytes or more")
     if found is not content and len(found) > most:
         raise MalformedFile(f"{name}: {len(content)} bytes decompress to more than {most}")
+    return found
+
+
+def decompress_each(contents: Sequence[bytes], dictionary: bytes, name: str) -> list[bytes]:
+    """Return the texts that zstd compressed one by one with a dictionary.
+
+    Raises MalformedFile with `name` if one is damaged or longer than a URL, and PackageMissing if a package is missing.
+    """
+    if sys.version_info >= (3, 14):
+        from compression.zstd import ZstdDecompressor, ZstdDict, ZstdError
+
+        try:
+            known = ZstdDict(dictionary) if dictionary else None
+            found = [ZstdDecompressor(known).decompress(content, _TEXT_NBYTES + 1) for content in contents]
+        except (ZstdError, EOFError, ValueError) as error:
+            raise MalformedFile(f"{name}: zstd cannot decompress it: {error}") from error
+    else:
+        try:
+            import zstandard
+        except ImportError:
+            raise missing("zstandard", ".zst compression", place=name) from None
+        try:
+            known = zstandard.ZstdCompressionDict(dictionary)
+            frames = zstandard.ZstdDecompressor(dict_data=known)
+            # A stream: other functions allocate what the content claims to have.
+            found = [frames.stream_reader(content).read(_TEXT_NBYTES + 1) for content in contents]
+        except zstandard.ZstdError as error:
+            raise MalformedFile(f"{name}: zstd cannot decompress it: {error}") from error
+    if any(len(text) > _TEXT_NBYTES for text in found):
+        raise MalformedFile(f"{name}: a compressed location has more than {_TEXT_NBYTES} bytes")
     return found
 
 

@@ -41,8 +41,8 @@ class Commit:
 class Output:
     """Where references are written. `storage_options` are for the container, `source_options` for the source files.
 
-    `overwrite`: replace what is there even if it is not references. `network` bounds how long a server may take to
-    answer.
+    `overwrite`: replace what is there even if it is not references. `replaces`: replace only this state, and raise
+    OutputChanged if somebody else has written since. `network` bounds how long a server may take to answer.
     """
 
     location: Location
@@ -50,6 +50,7 @@ class Output:
     source_options: Mapping[str, Any] | None = field(default=None, repr=False)
     commit: Commit | None = None
     overwrite: bool = False
+    replaces: Identity | None = None
     network: NetworkPolicy = USUAL_NETWORK
 
     @property

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import overload
 
+from h5zarr.containers.source_state import decode_source, encode_source
 from h5zarr.errors import MalformedFile
 from h5zarr.io.location import Location
+from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import Json
 
 Range = tuple[int, int, int]
@@ -17,10 +20,39 @@ Range = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CubePieceState:
-    """A file of a cube, and its ranges by the path of the axis. `url` may contain secrets, which are not written."""
+    """A file of a cube, and its ranges by the path of the axis. `url` may contain secrets, which are not written.
+
+    `lacks` has the variables of the cube that the file does not have.
+    """
 
     url: str
     at: Mapping[str, tuple[Range, ...]]
+    lacks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CubeMisfit:
+    """A file that was left out of a cube, the state in which it was found, and why it does not fit.
+
+    `url` may contain secrets, which are not written. `kind` is that of the error.
+    """
+
+    url: str
+    identity: Identity | None
+    kind: str
+    reason: str
+    remedy: str = ""
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the misfit as JSON, without secrets."""
+        about = {"kind": self.kind, "reason": self.reason, "remedy": self.remedy}
+        return {**encode_source(self.url, self.identity), **about}
+
+    @classmethod
+    def from_json(cls, value: Json) -> CubeMisfit:
+        url, kind, reason = str(value["url"]), str(value["kind"]), str(value["reason"])
+        identity = decode_source(value).identity if "nbytes" in value else None
+        return cls(url=url, identity=identity, kind=kind, reason=reason, remedy=str(value.get("remedy", "")))
 
 
 class _LatePieces(Sequence[CubePieceState]):
@@ -46,20 +78,29 @@ class _LatePieces(Sequence[CubePieceState]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CubeLayout:
-    """The length of each axis, by its path, and the files in their order along the axes."""
+    """The length of each axis, by its path, and the files in their order along the axes.
+
+    `recipe` says how the cube is made, so that it can be updated; `misfits` are the files that updates left out.
+    """
 
     axes: Mapping[str, int]
     pieces: Sequence[CubePieceState]
+    recipe: Mapping[str, Json] = field(default_factory=dict)
+    misfits: tuple[CubeMisfit, ...] = ()
 
-    def moved(self, at: Mapping[str, tuple[Range, ...]]) -> list[CubePieceState]:
-        """Return the files of this cube as files of another one, of which this cube has the ranges `at`."""
+    def moved(self, at: Mapping[str, tuple[Range, ...]], lacks: tuple[str, ...] = ()) -> list[CubePieceState]:
+        """Return the files of this cube as files of another one, of which this cube has the ranges `at`.
+
+        `lacks` has the variables of the other cube that this one does not have.
+        """
         made = []
         for piece in self.pieces:
             found = dict(at)  # along an axis that only the other one has, all files are where this cube is
             for path, ranges in piece.at.items():
-                placed = [_place(inner, outer) for inner in ranges for outer in at.get(path, ())]
-                found[path] = tuple(one for one in placed if one is not None)
-            made.append(CubePieceState(url=piece.url, at={path: ranges for path, ranges in found.items() if ranges}))
+                placed = [one for inner in ranges for one in _place(inner, at.get(path, ()))]
+                found[path] = tuple(placed)
+            there = {path: ranges for path, ranges in found.items() if ranges}
+            made.append(CubePieceState(url=piece.url, at=there, lacks=tuple(dict.fromkeys((*piece.lacks, *lacks)))))
         return made
 
     def to_json(self) -> Json:
@@ -68,10 +109,16 @@ class CubeLayout:
             {
                 "source": Location.parse(piece.url).without_secrets(),
                 "at": {path: [list(one) for one in ranges] for path, ranges in piece.at.items()},
+                **({"lacks": list(piece.lacks)} if piece.lacks else {}),
             }
             for piece in self.pieces
         ]
-        return {"axes": dict(self.axes), "pieces": pieces}
+        document: dict[str, Json] = {"axes": dict(self.axes), "pieces": pieces}
+        if self.recipe:
+            document["recipe"] = dict(self.recipe)
+        if self.misfits:
+            document["misfits"] = [one.to_json() for one in self.misfits]
+        return document
 
     @classmethod
     def from_json(cls, value: Json) -> CubeLayout:
@@ -81,15 +128,22 @@ class CubeLayout:
         """
         with _expecting_our_form():
             axes = {str(path): _number(length) for path, length in value["axes"].items()}
-            return cls(axes=axes, pieces=_LatePieces(list(value["pieces"]), axes))
+            return cls(
+                axes=axes,
+                pieces=_LatePieces(list(value["pieces"]), axes),
+                recipe=dict(value.get("recipe", {})),
+                misfits=tuple(map(CubeMisfit.from_json, value.get("misfits", []))),
+            )
 
 
-def _place(inner: Range, outer: Range) -> Range | None:
-    """Return where a range of a file in a cube is in another cube, which has a range of the first; None for nowhere."""
+def _place(inner: Range, outers: Sequence[Range]) -> Iterator[Range]:
+    """Yield where a range of a file in a cube is in another cube, which has ranges of the first, in ascending order."""
     position, start, length = inner
-    moved, first, count = outer
-    begin, end = max(position, first), min(position + length, first + count)
-    return (moved + begin - first, start + begin - position, end - begin) if begin < end else None
+    for moved, first, count in outers[bisect_right(outers, position, key=lambda outer: outer[1] + outer[2]) :]:
+        begin, end = max(position, first), min(position + length, first + count)
+        if begin >= end:
+            return
+        yield moved + begin - first, start + begin - position, end - begin
 
 
 @contextmanager
@@ -111,7 +165,10 @@ def _decode_piece(value: Json, axes: Mapping[str, int]) -> CubePieceState:
         at[str(path)] = tuple(found)
     if not isinstance(value["source"], str):
         raise TypeError("the source of a piece is not text")
-    return CubePieceState(url=value["source"], at=at)
+    lacks = value.get("lacks", [])
+    if not isinstance(lacks, list) or not all(isinstance(path, str) for path in lacks):
+        raise TypeError("the variables that a piece lacks are not paths")
+    return CubePieceState(url=value["source"], at=at, lacks=tuple(lacks))
 
 
 def _number(value: Json) -> int:

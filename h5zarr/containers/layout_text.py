@@ -31,19 +31,26 @@ def piece_lines(layout: CubeLayout, most: int | None) -> Iterator[str]:
     pieces = layout.pieces
     skipped = 0 if most is None else max(0, len(pieces) - 2 * most)
     for piece in pieces[: len(pieces) if not skipped else most]:
-        yield _piece_text(piece)
+        yield _piece_text(piece, bool(layout.axes))
     if skipped:
         yield f"… {skipped:,} more"
         for piece in pieces[len(pieces) - (most or 0) :]:
-            yield _piece_text(piece)
+            yield _piece_text(piece, bool(layout.axes))
 
 
-def _piece_text(piece: CubePieceState) -> str:
+def misfit_lines(layout: CubeLayout) -> Iterator[str]:
+    """Return a line for each file that was left out, with the reason."""
+    for one in layout.misfits:
+        yield f"{readable(str(Location.parse(one.url)))} is left out: {readable(one.reason)}"
+
+
+def _piece_text(piece: CubePieceState, has_axes: bool) -> str:
     at = ", ".join(
         f"{readable(path.lstrip('/'))} {ranges_text([(position, length) for position, _, length in ranges])}"
         for path, ranges in piece.at.items()
     )
-    return f"{readable(str(Location.parse(piece.url)))}: {at or 'no part of an axis'}"
+    name = readable(str(Location.parse(piece.url)))
+    return f"{name}: {at or 'no part of an axis'}" if has_axes else name
 
 
 def ranges_text(ranges: Sequence[tuple[int, int]]) -> str:

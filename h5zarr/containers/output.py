@@ -9,17 +9,19 @@ from __future__ import annotations
 import errno
 import json
 import os
-import secrets
 import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, BinaryIO, Protocol
 
+from h5zarr.containers.beside import locked, new_name_beside
 from h5zarr.containers.compression import Compressor, find_compressor
 from h5zarr.errors import (
     H5ZarrError,
+    OutputChanged,
     OutputError,
     OutputExists,
     OutputGone,
@@ -33,6 +35,7 @@ from h5zarr.io.failure import describe_failure
 from h5zarr.io.location import Location
 from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
 from h5zarr.io.patience import call_patiently, patience
+from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import Json
 
 _COMPACT = json.JSONEncoder(separators=(",", ":"))
@@ -114,13 +117,15 @@ def open_output(
     storage_options: Mapping[str, Any] | None = None,
     confirm: Callable[[], None] = lambda: None,
     network: NetworkPolicy = USUAL_NETWORK,
+    replaces: Identity | None = None,
 ) -> Iterator[Sink]:
     """Yield a sink whose bytes appear at `location` when the context ends without an exception, and only then.
 
     The location is a path, `-` for standard output, or a URL for fsspec, with `storage_options`. Names that end in .gz
     or .zst are compressed. An existing file is replaced. A symbolic link stays, and its target is replaced.
-    Raises OutputError if writing is impossible. `confirm` is called just before a local file is replaced, and may raise
-    an OutputError. `network` bounds how long a server may take to answer.
+    Raises OutputError if writing is impossible. `confirm` is called just before a file is replaced, and may raise an
+    OutputError. `replaces` is the only state to replace, if given; raises OutputChanged if there is another one.
+    `network` bounds how long a server may take to answer.
     """
     text, path = location.text, location.path
     shown = "standard output" if text == "-" else str(location)
@@ -129,7 +134,8 @@ def open_output(
     if text == "-":
         opened = _standard_output(shown)
     elif path is None:
-        opened = _remote_file(location, storage_options or {}, network.timeout_seconds)
+        settled = confirm if replaces is not None else _nothing  # it was checked before the source was read
+        opened = _remote_file(location, storage_options or {}, network.timeout_seconds, settled, replaces)
     else:
         opened = _local_file(os.path.realpath(path), shown, confirm)
     with opened as sink:
@@ -163,8 +169,9 @@ def _local_file(path: str, shown: str, confirm: Callable[[], None]) -> Iterator[
                 os.fsync(file.fileno())
             file.close()
             if beside is not None:
-                confirm()
-                os.replace(beside, path)
+                with locked(os.path.dirname(path)):
+                    confirm()
+                    os.replace(beside, path)
     except BaseException:
         with suppress(OSError):
             file.close()
@@ -174,9 +181,8 @@ def _local_file(path: str, shown: str, confirm: Callable[[], None]) -> Iterator[
         raise
 
 
-def new_name_beside(path: str) -> str:
-    """Return a new name in the directory of `path`."""
-    return os.path.join(os.path.dirname(path), f".h5zarr-{secrets.token_hex(8)}.tmp")
+def _nothing() -> None:
+    pass
 
 
 def _is_device(path: str) -> bool:
@@ -191,7 +197,13 @@ def _is_device(path: str) -> bool:
 
 
 @contextmanager
-def _remote_file(location: Location, storage_options: Mapping[str, Any], timeout_seconds: float) -> Iterator[Sink]:
+def _remote_file(
+    location: Location,
+    storage_options: Mapping[str, Any],
+    timeout_seconds: float,
+    confirm: Callable[[], None],
+    replaces: Identity | None,
+) -> Iterator[Sink]:
     shown = str(location)
     # Into a file first: not every fsspec file system can abort an upload.
     with told_as(shown):
@@ -203,8 +215,23 @@ def _remote_file(location: Location, storage_options: Mapping[str, Any], timeout
             yield _File(file, shown)
             with told_as(shown):
                 file.flush()
-        seconds = patience(timeout_seconds, os.path.getsize(local))
-        or_output_error(lambda: call_patiently(filesystem, "put_file", local, path, seconds=seconds), shown, seconds)
+        nbytes = os.path.getsize(local)
+        seconds = patience(timeout_seconds, nbytes)
+        confirm()
+        how = condition_of(filesystem, replaces, nbytes)
+        act = partial(call_patiently, filesystem, "put_file", local, path, seconds=seconds, **how)
+        or_output_error(act, shown, seconds)
+
+
+def condition_of(filesystem: Any, replaces: Identity | None, nbytes: int) -> dict[str, Any]:
+    """Return the arguments by which a server writes only if the present content is in a known state.
+
+    S3 has such a condition. Elsewhere, the state is compared just before writing.
+    """
+    if replaces is None or replaces.etag is None or type(filesystem).__name__ != "S3FileSystem":
+        return {}
+    # In one request, however large: the parts of an upload have no condition.
+    return {"IfMatch": replaces.etag, "chunksize": max(nbytes, 1 << 20)}
 
 
 def find_filesystem(
@@ -238,6 +265,8 @@ def _describe_remote(error: Exception, shown: str, timeout_seconds: float) -> Ou
         return OutputError(shown, "fsspec does not know this protocol", remedy="Check the beginning of the URL.")
     if isinstance(error, H5ZarrError):
         return OutputError(shown, str(error), remedy=error.remedy)
+    if _is_precondition(error):
+        return OutputChanged(shown, "somebody else has written there in the meantime")
     if isinstance(error, PermissionError):
         return OutputRefused(shown, "access was refused", remedy=_CHECK)
     if isinstance(error, FileNotFoundError):
@@ -250,6 +279,13 @@ def _describe_remote(error: Exception, shown: str, timeout_seconds: float) -> Ou
     name = type(error).__name__
     reason = f"{name}, {os.strerror(error.errno)}" if isinstance(error, OSError) and error.errno else name
     return OutputError(shown, f"could not be written ({reason})", remedy=_CHECK)
+
+
+def _is_precondition(error: Exception) -> bool:
+    """Return whether a server did not write because the present content is in another state."""
+    response = getattr(error.__cause__, "response", None)
+    code = response.get("Error", {}).get("Code") if isinstance(response, dict) else None
+    return code in ("PreconditionFailed", "ConditionalRequestConflict")
 
 
 def output_timeout(late: SourceTimeout, shown: str) -> OutputTimeout:

@@ -5,18 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from h5zarr.containers.cube_layout import CubeLayout
+from h5zarr.containers.source_state import SourceState, decode_source, encode_source
 from h5zarr.errors import MalformedFile, Problem
-from h5zarr.io.location import Location
-from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import Json
-
-
-@dataclass(frozen=True, slots=True)
-class SourceState:
-    """The state of a file when it was read. `url` may contain secrets, which are removed on writing."""
-
-    url: str
-    identity: Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +25,7 @@ class Provenance:
 
     def to_json(self) -> Json:
         """Return the version, the identifying state of each source, and problems and the layout of a cube, if any."""
-        document = {"version": self.version, "sources": [_encode_source(source) for source in self.sources]}
+        document = {"version": self.version, "sources": [encode_source(one.url, one.identity) for one in self.sources]}
         if self.problems:
             document["problems"] = [asdict(problem) for problem in self.problems]
         return document if self.cube is None else {**document, "cube": self.cube.to_json()}
@@ -48,23 +39,11 @@ class Provenance:
                 if isinstance(problems, list):
                     return cls(
                         version,
-                        tuple(map(_decode_source, sources)),
+                        tuple(map(decode_source, sources)),
                         tuple(map(_decode_problem, problems)),
                         None if cube is None else CubeLayout.from_json(cube),
                     )
         raise MalformedFile("the provenance of the references does not have h5zarr's form")
-
-
-def _encode_source(source: SourceState) -> Json:
-    identity = source.identity
-    known = {
-        "nbytes": identity.nbytes,
-        "etag": identity.etag,
-        "mtime": identity.mtime,
-        "version": identity.version,
-    }
-    url = Location.parse(source.url).without_secrets()
-    return {"url": url, **{name: value for name, value in known.items() if value is not None}}
 
 
 def _decode_problem(value: Json) -> Problem:
@@ -72,14 +51,3 @@ def _decode_problem(value: Json) -> Problem:
         case {"path": str(path), "kind": str(kind), "message": str(message), "remedy": str(remedy)}:
             return Problem(path, kind, message, remedy)
     raise MalformedFile("the recorded problems of the references do not have h5zarr's form")
-
-
-def _decode_source(value: Json) -> SourceState:
-    """Return a source. Fields of later versions are ignored."""
-    if isinstance(value, dict):
-        url, nbytes = value.get("url"), value.get("nbytes")
-        etag, mtime, version = value.get("etag"), value.get("mtime"), value.get("version")
-        is_text = all(one is None or isinstance(one, str) for one in (etag, mtime, version))
-        if isinstance(url, str) and isinstance(nbytes, int) and is_text:
-            return SourceState(url, Identity(nbytes=nbytes, etag=etag, mtime=mtime, version=version))
-    raise MalformedFile("the record of a source file does not have h5zarr's form")

@@ -13,7 +13,7 @@ from typing import Any
 
 from h5zarr.containers.container import ABSENT, Commit, Content, Output, State
 from h5zarr.containers.output import find_filesystem, output_timeout
-from h5zarr.errors import OutputExists, SourceError, SourceGone, SourceTimeout
+from h5zarr.errors import OutputChanged, OutputExists, SourceError, SourceGone, SourceTimeout
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
@@ -38,8 +38,13 @@ def check_target(output: Output, state: State, sources: Sequence[str] | None = N
     """Raise OutputExists unless the content of a target may be replaced.
 
     `sources` are the files that the new references are made from, the main one first. None: they are not known yet.
-    `is_all`: these are all of them, not only the main one.
+    `is_all`: these are all of them, not only the main one. Raises OutputChanged if the output is to replace another
+    state than this one.
     """
+    if output.replaces is not None:
+        if state.identity != output.replaces:
+            raise OutputChanged(output.shown, "somebody else has written there in the meantime")
+        return
     if state.content is Content.OTHER and not state.is_replaceable:
         raise OutputExists(output.shown, f"this is {state.what}: h5zarr never replaces it", remedy=_OTHER_NAME)
     if output.overwrite or state.content is Content.NOTHING:

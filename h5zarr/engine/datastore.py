@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 from warnings import warn
@@ -14,7 +14,7 @@ from xarray.backends.common import AbstractDataStore, BackendArray
 from xarray.core import indexing
 from xarray.core.variable import Variable
 
-from h5zarr.engine.elements import Presentation, choose_presentation, present
+from h5zarr.engine.elements import Presentation, choose_presentation, present, stored_dtype
 from h5zarr.engine.encoding import netcdf_encoding
 from h5zarr.engine.joined_arrays import Decode, DecodedPart, decode_with_parameters, join_parts
 from h5zarr.engine.netcdf_attributes import restore_attributes, restore_fill
@@ -141,6 +141,18 @@ class HierarchyDataStore(AbstractDataStore):
             if name not in variables and name not in self._dropped:
                 make = partial(self._open_joined, prefix + name, joined, find_decode(name, joined.is_complete))
                 self._add(variables, sizes, prefix + name, make)
+
+    def first_parts(self) -> dict[str, Variable]:
+        """Return one element of each variable that has several arrays, with dimensions and attributes of the first."""
+        record, found = self._node.record, {}
+        for name, joined in ({} if record is None else record.joined).items():
+            at = f"{self._path.rstrip('/')}/{joined.parts[0].path}" if joined.parts else ""
+            node = self._hierarchy.nodes.get(at)
+            if isinstance(node, ArrayNode):
+                with suppress(H5ZarrError):
+                    element = np.zeros((1,) * len(node.shape), stored_dtype(node))
+                    found[name] = Variable(node.dimension_names, element, dict(node.attributes))
+        return found
 
     def _open_parameterised(self, path: str, stored: Variable, decode: Decode) -> Variable:
         """Return a variable that is decoded with the parameters of each position."""

@@ -173,7 +173,7 @@ def decode_dataset(store: HierarchyDataStore, path: str, options: Mapping[str, A
     `options` are those of `xarray.open_dataset`. Raises what xarray raises if no variable is to blame.
     """
     variables = store.get_variables()
-    parts = PartDecoding(options, dict(variables))
+    parts = PartDecoding(options, dict(variables), store.first_parts())
     store.add_joined(variables, parts.find)
     decoder = _Decoder(store, path, options, variables, removed=parts.owners())
     for name in decoder.names():

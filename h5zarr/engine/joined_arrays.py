@@ -38,14 +38,16 @@ def join_parts(joined: JoinedVariable, parts: Sequence[DecodedPart]) -> Variable
     shape, axes = joined.shape, joined.axes
     first = parts[0].variable
     for part in parts:
-        _check_part(part, first, axes)
+        _check_part(part, first, joined)
+    is_text = first.dtype.kind == "S" and first.ndim == len(shape)  # decoding removes the dimension of characters
     lengths = tuple(
-        shape[number] if number in axes else length for number, length in enumerate(first.shape)
-    )  # decoding may have removed the last dimension, of characters
-    dtype: Any = dtypes.result_type(*[part.variable.dtype for part in parts])
+        shape[number] if number in axes or (is_text and number == first.ndim - 1) else length
+        for number, length in enumerate(first.shape)
+    )
+    dtype = _common_type([part.variable.dtype for part in parts])
     missing: Any = None
     if not joined.is_complete:
-        dtype, missing = dtypes.maybe_promote(np.dtype(dtype))
+        dtype, missing = dtypes.maybe_promote(dtype)
     array = _JoinedArray(lengths, np.dtype(dtype), axes, tuple(parts), missing)
     differing = {name for name in _MEANING if len({repr(part.variable.attrs.get(name)) for part in parts}) > 1}
     attributes = {name: value for name, value in first.attrs.items() if name not in differing}
@@ -54,18 +56,29 @@ def join_parts(joined: JoinedVariable, parts: Sequence[DecodedPart]) -> Variable
     return Variable(first.dims, indexing.LazilyIndexedArray(array), attributes, encoding)
 
 
+def _common_type(found: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
+    """Return the type that holds the values of all parts. xarray leaves the length of text to numpy."""
+    if len({one.kind for one in found}) == 1 and found[0].kind in "SU":
+        return np.result_type(*found)
+    return np.dtype(dtypes.result_type(*found))
+
+
 def _without_packing(encoding: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return the encoding without what only some parts have: xarray would pack all values by it when it writes them."""
     return {name: value for name, value in encoding.items() if name not in (*_MEANING, "dtype", "_Unsigned")}
 
 
-def _check_part(part: DecodedPart, first: Variable, axes: tuple[int, ...]) -> None:
-    """Raise MalformedFile if a part does not have the shape that the record says. References are untrusted."""
-    variable = part.variable
+def _check_part(part: DecodedPart, first: Variable, joined: JoinedVariable) -> None:
+    """Raise MalformedFile if a part does not have the shape that the record says. References are untrusted.
+
+    Text that xarray did not decode may be shorter.
+    """
+    variable, axes = part.variable, joined.axes
     if variable.dims != first.dims or axes[-1] >= variable.ndim:
         raise MalformedFile("the parts of a joined variable have different dimensions")
     for number, length in enumerate(variable.shape):
-        if number not in axes and length != first.shape[number]:
+        is_shorter = variable.dtype.kind == "S" and number == len(joined.shape) - 1 and length <= joined.shape[number]
+        if number not in axes and length != first.shape[number] and not is_shorter:
             raise MalformedFile("the parts of a joined variable have different shapes")
     for at, axis in enumerate(axes):
         if len(part.boxes) and int((part.boxes[:, at, 1] + part.boxes[:, at, 2]).max()) > variable.shape[axis]:
@@ -113,7 +126,7 @@ class _JoinedArray(BackendArray):
 
     def _read(self, key: tuple[Any, ...]) -> Values:
         wanted = [_positions(one, length) for one, length in zip(key, self.shape, strict=True)]
-        result = np.empty(tuple(map(len, wanted)), self.dtype)
+        result = np.zeros(tuple(map(len, wanted)), self.dtype)
         if self._missing is not None:
             result[...] = self._missing
         for part in self._parts:
@@ -121,6 +134,9 @@ class _JoinedArray(BackendArray):
                 taken, target = list(wanted), [np.arange(len(one)) for one in wanted]
                 for axis, at, position in zip(self._axes, where, inner, strict=True):
                     target[axis], taken[axis] = at, position
+                if self.dtype.kind == "S" and taken:  # text of a part may be shorter; the rest is NUL
+                    is_there = taken[-1] < part.variable.shape[-1]
+                    target[-1], taken[-1] = target[-1][is_there], taken[-1][is_there]
                 selection = {name: _narrow(one) for name, one in zip(part.variable.dims, taken, strict=True)}
                 result[np.ix_(*target)] = part.variable.isel(selection).values
         dropped = tuple(0 if isinstance(one, int | np.integer) else slice(None) for one in key)

@@ -19,7 +19,7 @@ _TIMES = ("units", "calendar")
 
 @dataclass
 class PartDecoding:
-    """Decodes with the `options` of the user, among the other `variables` of the dataset.
+    """Decodes with the `options` of the user, among the other `variables` of the dataset, and `others` that have parts.
 
     Times usually stay numbers: all parts have the same units, and xarray decodes the whole variable later. But it shows
     missing times of some calendars as dates, so the parts of an incomplete variable are decoded before they are joined.
@@ -28,6 +28,7 @@ class PartDecoding:
 
     options: Mapping[str, Any]
     variables: Variables
+    others: Variables = field(default_factory=dict)
     decoded: set[str] = field(default_factory=set)
 
     def find(self, name: str, is_complete: bool) -> Decode:
@@ -52,13 +53,15 @@ class PartDecoding:
         else:
             undecoded["decode_times"] = False
         # A dimension of characters becomes part of the text, unless other variables have this dimension.
-        others = {other: _one_element(one) for other, one in self.variables.items() if other != name}
+        known = {**self.others, **self.variables}
+        others = {other: _one_element(one) for other, one in known.items() if other != name}
         options = {**self.options, **undecoded, "drop_variables": others.keys()}
         return decode_cf_variables({**others, name: variable}, {}, **options)[0][name]
 
     def _times(self, name: str, variable: Variable) -> dict[str, Any]:
         """Return the units of times; bounds have those of the variable that they belong to. Empty for other values."""
-        owners = [one for one in self.variables.values() if str(one.attrs.get("bounds")) == name]
+        known = (*self.variables.values(), *self.others.values())
+        owners = [one for one in known if str(one.attrs.get("bounds")) == name]
         for attributes in (variable.attrs, *[one.attrs for one in owners]):
             if isinstance(units := attributes.get("units"), str) and "since" in units:
                 return {name: attributes[name] for name in _TIMES if name in attributes}

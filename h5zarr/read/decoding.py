@@ -16,7 +16,7 @@ from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, surprised
 from h5zarr.filters.pipeline import undo_filters
 from h5zarr.filters.shuffle import unshuffled
 from h5zarr.limits import USUAL, Limits
-from h5zarr.zarr_model.codecs import ELEMENTS_CODEC, CodecFilter, byte_order, find_filter, split_crop
+from h5zarr.zarr_model.codecs import ELEMENTS_CODEC, CodecFilter, byte_order, find_filter, split_crop, split_transpose
 from h5zarr.zarr_model.data_types import decode_data_type
 from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json
@@ -68,9 +68,20 @@ def _guarded(decode: Decode) -> Decode:
 
 
 def _find_decoder(node: ArrayNode, limits: Limits) -> Decoder | None:
-    stored_shape, (first, *others) = split_crop(node.codecs, len(node.shape))
+    stored_shape, codecs = split_crop(node.codecs, len(node.shape))
     if stored_shape is None and isinstance(node.grid, RegularGrid):
         stored_shape = node.chunk_shape
+    order, (first, *others) = split_transpose(codecs, len(node.shape))
+    decoder = _find_plain_decoder(node, stored_shape, first, others, limits)
+    if decoder is None or list(order) == sorted(order):
+        return decoder
+    return replace(decoder, decode=_transposed(decoder.decode, order), is_plain=False)
+
+
+def _find_plain_decoder(
+    node: ArrayNode, stored_shape: Shape | None, first: Json, others: Sequence[Json], limits: Limits
+) -> Decoder | None:
+    """Return the decoder of chunks whose dimensions are in the order of the array."""
     dtype = decode_data_type(node.data_type, byte_order(node.codecs))
     make = partial(Decoder, dtype=dtype, stored_shape=stored_shape)
     if first["name"] == "vlen-utf8":
@@ -84,6 +95,16 @@ def _find_decoder(node: ArrayNode, limits: Limits) -> Decoder | None:
     if not filters:
         return make(decode=_plain(dtype), is_plain=True)
     return make(decode=_filtered(dtype, filters, limits))
+
+
+def _transposed(decode: Decode, order: Shape) -> Decode:
+    """Return a decoder of chunks whose dimension i is dimension `order[i]` of the array."""
+    inverse = np.argsort(order)
+
+    def transposed(content: Content, shape: Shape) -> npt.NDArray[Any]:
+        return decode(content, tuple(shape[axis] for axis in order)).transpose(inverse)
+
+    return transposed
 
 
 def _filters(codecs: Sequence[Json]) -> tuple[CodecFilter, ...]:

@@ -72,6 +72,11 @@ class TimeUnits:
         return f"{year:04}-{month:02}-{day:02}{clock}"
 
     @property
+    def is_of_numpy(self) -> bool:
+        """Whether xarray shows times of this calendar as dates of numpy, if these hold them."""
+        return self.calendar in _MIXED
+
+    @property
     def has_missing_dates(self) -> bool:
         """Whether xarray shows missing times as missing. It shows those of other calendars as the epoch."""
         return self.calendar in _MIXED and self.epoch >= REFORM

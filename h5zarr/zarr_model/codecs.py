@@ -21,6 +21,7 @@ from h5zarr.zarr_model.hierarchy import Json
 
 ELEMENTS_CODEC = "h5zarr.elements"
 CROP_CODEC = "h5zarr.crop"
+TRANSPOSE_CODEC = "transpose"
 NUMCODECS_PREFIX = "numcodecs."
 
 
@@ -49,6 +50,34 @@ def split_crop(codecs: Sequence[Json], rank: int) -> tuple[tuple[int, ...] | Non
     if stored_shape is None or len(stored_shape) != rank or 0 in stored_shape:
         raise MalformedFile(f"stored_shape of codec {CROP_CODEC} does not have {rank} positive lengths")
     return stored_shape, codecs[1:]
+
+
+def split_transpose(codecs: Sequence[Json], rank: int) -> tuple[tuple[int, ...], Sequence[Json]]:
+    """Return the order in which the dimensions of chunks are stored, and the codecs after `transpose`, if there is one.
+
+    Dimension i of a stored chunk is dimension `order[i]` of the array.
+    """
+    if not codecs or codecs[0]["name"] != TRANSPOSE_CODEC:
+        return tuple(range(rank)), codecs
+    order = decode_lengths(codecs[0].get("configuration", {}).get("order"))
+    if order is None or sorted(order) != list(range(rank)):
+        raise MalformedFile(f"order of codec {TRANSPOSE_CODEC} does not name each of {rank} dimensions once")
+    return order, codecs[1:]
+
+
+def add_dimensions(codecs: Sequence[Json], rank: int, count: int) -> tuple[Json, ...]:
+    """Return the codecs of an array of this rank after it got `count` leading dimensions, with chunks of length 1."""
+    stored_shape, rest = split_crop(codecs, rank)
+    order, rest = split_transpose(rest, rank)
+    made = transpose_codecs((*range(count), *[count + axis for axis in order]), rest)
+    return made if stored_shape is None else (encode_crop((1,) * count + stored_shape), *made)
+
+
+def transpose_codecs(order: Sequence[int], codecs: Sequence[Json]) -> tuple[Json, ...]:
+    """Return the codecs of chunks whose dimensions are stored in this order; see `split_transpose`."""
+    if list(order) == sorted(order):
+        return tuple(codecs)
+    return ({"name": TRANSPOSE_CODEC, "configuration": {"order": list(order)}}, *codecs)
 
 
 # --- from filters to codecs
@@ -154,7 +183,7 @@ NUMCODECS = {
     ),
 }
 _CORE = {
-    **dict.fromkeys(("transpose", "bitround", "cast_value", "reshape", "scale_offset"), CodecKind.ARRAY_ARRAY),
+    **dict.fromkeys((TRANSPOSE_CODEC, "bitround", "cast_value", "reshape", "scale_offset"), CodecKind.ARRAY_ARRAY),
     **dict.fromkeys(
         ("bytes", "sharding_indexed", "vlen-utf8", "vlen-bytes", "packbits", "zfp", "n5_default"), CodecKind.ARRAY_BYTES
     ),
@@ -228,7 +257,7 @@ def needed_package(codec: Codec) -> str:
 
 def is_compressing(codec: Codec) -> bool:
     """Return whether a codec may change the size of a chunk, checksums aside."""
-    if codec["name"] in ("bytes", "vlen-utf8", ELEMENTS_CODEC, CROP_CODEC):
+    if codec["name"] in ("bytes", "vlen-utf8", ELEMENTS_CODEC, CROP_CODEC, TRANSPOSE_CODEC):
         return False
     kind = _kind_of(codec)
     return kind is None or kind.added_nbytes is None

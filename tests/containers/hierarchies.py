@@ -18,7 +18,8 @@ from h5zarr.commands.translate.translation import Translation
 from h5zarr.containers.fitting import fit
 from h5zarr.containers.json.json_writing import write_json
 from h5zarr.containers.output import Sink
-from h5zarr.containers.provenance import Provenance, SourceState
+from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.source_state import SourceState
 from h5zarr.errors import Problem
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.grid import RegularGrid

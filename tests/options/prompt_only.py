@@ -68,6 +68,30 @@ def files_from(bench: Bench, command: str) -> None:
     assert (told["indexed"] if command == "index" else len(found)) == 2
 
 
+def prune(bench: Bench, command: str) -> None:
+    """Files that have vanished are removed."""
+    (bench.folder / "data").mkdir()
+    paths = [make_file(bench.folder / "data" / name) for name in ("a.h5", "b.h5")]
+    pattern = str(bench.folder / "data" / "*.h5")
+    if command == "combine":
+        assert bench.prompt(command, pattern, bench.out, along="run").code == 0
+        paths[1].unlink()
+        assert len(bench.prompt(command, update=bench.out).told["vanished"]) == 1
+        assert len(bench.prompt(command, update=bench.out, prune=True).told["removed"]) == 1
+        return
+    bench.prompt(command, pattern, bench.index)
+    paths[1].unlink()
+    assert bench.prompt(command, pattern, bench.index).told["pruned"] == 0
+    assert bench.prompt(command, pattern, bench.index, prune=True).told["pruned"] == 1
+
+
+def along_in_index(bench: Bench, command: str) -> None:
+    """Cubes are joined along this dimension."""
+    path = make_file(bench.folder / "file.h5")
+    assert bench.prompt(command, path, bench.index, cube=bench.out, along="run").code == 0
+    assert list(json.loads(bench.out.read_text())["h5zarr"]["cube"]["axes"]) == ["/run"]
+
+
 def all_in_inspect(bench: Bench, command: str) -> None:
     """A long value is shown in full."""
     path = bench.folder / "file.h5"
@@ -97,3 +121,29 @@ def all_in_status(bench: Bench, command: str) -> None:
     assert [sum(f"  {path}\n" in one for path in paths) for one in shown] == [5, 30]
     assert ["and 25 more" in one for one in shown] == [True, False]
     assert ["--all shows everything." in one for one in shown] == [True, False]
+
+
+def _archive(bench: Bench) -> Path:
+    """Write a configuration file with two collections."""
+    for name in ("a", "b"):
+        (bench.folder / name).mkdir()
+        make_file(bench.folder / name / "file.h5")
+    tables = [f'[collection.{name}]\nsources = "{name}"\nout = "refs/{name}"\n' for name in ("a", "b")]
+    (bench.folder / "archive.toml").write_text("".join(tables))
+    return bench.folder / "archive.toml"
+
+
+def config(bench: Bench, command: str) -> None:
+    """All collections of the file are used."""
+    path = _archive(bench)
+    assert bench.prompt("index", is_told=False, config=path).code == 0
+    shown = bench.prompt(command, is_told=False, config=path).shown
+    assert shown.count("1 source unchanged" if command == "index" else "1 indexed, ") == 2
+
+
+def collection(bench: Bench, command: str) -> None:
+    """Only one collection of the file is used."""
+    path = _archive(bench)
+    assert bench.prompt("index", is_told=False, config=path).code == 0
+    shown = bench.prompt(command, is_told=False, config=path, collection="b").shown
+    assert shown.count("1 source unchanged" if command == "index" else "1 indexed, ") == 1

@@ -79,12 +79,18 @@ PROMPT_EFFECTS: Effects = {
     **in_all("quiet", prompt_only.quiet, ("translate", "convert", "combine", "index", "verify", "validate")),
     **in_all("json", prompt_only.in_json, ("inspect", "status", "check")),
     **in_all("files_from", prompt_only.files_from, ("index", "check", "combine")),
+    **in_all("prune", prompt_only.prune, ("index", "combine")),
+    ("along", "index"): prompt_only.along_in_index,
+    **in_all("config", prompt_only.config, ("index", "status")),
+    **in_all("collection", prompt_only.collection, ("index", "status")),
     ("all", "inspect"): prompt_only.all_in_inspect,
     ("all", "check"): prompt_only.all_in_check,
     ("all", "status"): prompt_only.all_in_status,
 }
 AT_PROMPT: Effects = {**{key: effect for key, effect in EFFECTS.items() if key[1] not in FUNCTIONS}, **PROMPT_EFFECTS}
 PROMPT_ONLY = {"report", "quiet", "json", "files_from", "color", "all", "log_format", "metrics", "job", "overwrite"}
+PROMPT_ONLY |= {"push_metrics", "otel", "config", "collection"}
+PROMPT_ONLY |= {"update", "cube", "along"}  # the function h5zarr.update, and `cubes` of h5zarr.index
 
 
 @pytest.fixture
@@ -127,10 +133,11 @@ def declared() -> dict[str, list[str]]:
 
 def parameters() -> dict[str, set[str]]:
     """Return the parameters of each public function that reads or writes."""
-    names = (*declared(), "translate_many", "scan", "open_store")
+    names = (*declared(), "translate_many", "scan", "open_store", "update")
     found = {name: set(inspect.signature(getattr(h5zarr, name)).parameters) for name in names}
     engine = H5ZarrBackendEntrypoint
     methods = {"open_dataset": "open_dataset", "open_datatree": "open_datatree", "open_groups": "open_groups_as_dict"}
+    found["combine"] |= found.pop("update")  # which is combine --update at the prompt
     return found | {name: set(inspect.signature(getattr(engine, one)).parameters) for name, one in methods.items()}
 
 

@@ -139,6 +139,38 @@ def test_any_selection_of_any_array_is_what_numpy_takes(
         assert np.array_equal(found, take(values, key)), key
 
 
+@settings(max_examples=100, deadline=None)
+@given(arrays(), st.randoms(use_true_random=False), st.booleans())
+def test_chunks_with_permuted_dimensions_are_read_as_zarr_reads_them(
+    tmp_path_factory: pytest.TempPathFactory, made: Any, random: Any, compressed: bool
+) -> None:
+    from tests.containers.hierarchies import open_store, v3_text
+
+    shape, chunk, kind, seed = made
+    values = np.random.default_rng(seed).integers(0, 100, shape).astype(kind)
+    order = random.sample(range(len(shape)), len(shape))
+    codecs: tuple[Any, ...] = (
+        {"name": "transpose", "configuration": {"order": order}},
+        BIG if kind[0] == ">" else LITTLE,
+    )
+    compress = zlib.compress if compressed else bytes
+    if compressed:
+        codecs += ({"name": "numcodecs.zlib", "configuration": {"level": 1}},)
+    raw = RawFile(tmp_path_factory.mktemp("raw") / "raw.bin")
+
+    def encode(one: Any) -> bytes:
+        return compress(one.transpose(order).tobytes())
+
+    node = make_array(raw, values, chunk, codecs=codecs, encode=encode)
+    reader = values_of(node, (raw.url,))
+    assert np.array_equal(reader[(slice(None),) * len(shape)], values)
+    key = random_key(shape, np.random.default_rng(seed))
+    assert np.array_equal(reader[key], take(values, key))
+    if shape:
+        group = zarr.open_group(open_store(v3_text(make_hierarchy(raw, {"/x": node}))), mode="r")
+        assert np.array_equal(group["x"][...], values)  # type: ignore[arg-type]
+
+
 def test_only_the_wanted_part_of_plain_values_is_read(tmp_path: Path) -> None:
     raw = RawFile(tmp_path / "raw.bin")
     values = np.arange(6 * 1000, dtype="<i4").reshape(6, 1000)
@@ -198,7 +230,7 @@ def test_codecs_and_types_that_are_not_known_are_left_to_zarr(tmp_path: Path) ->
     raw = RawFile(tmp_path / "raw.bin")
     for codecs in (
         (LITTLE, {"name": "numcodecs.lzma"}),
-        ({"name": "transpose", "configuration": {"order": [0]}}, LITTLE),
+        ({"name": "transpose", "configuration": {"order": [1]}}, LITTLE),  # malformed
         ({"name": "sharding_indexed", "configuration": {}},),
     ):
         assert find_decoder(make_array(raw, np.zeros(4, "<i4"), codecs=codecs)) is None

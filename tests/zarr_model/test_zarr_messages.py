@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from h5zarr.errors import H5ZarrError
+from h5zarr.zarr_model.codecs import split_transpose
 from h5zarr.zarr_model.fill_values import decode_fill
 from h5zarr.zarr_model.grid import RegularGrid, decode_regular
 from h5zarr.zarr_model.nz.nodes import decode_line
@@ -30,6 +31,9 @@ def _v3(*filters: dict[str, Any]) -> Any:
 
 
 MESSAGES: dict[str, Callable[[], Any]] = {
+    "order of codec transpose does not name each of 2 dimensions once": lambda: split_transpose(
+        [{"name": "transpose", "configuration": {"order": [0, 0]}}, BYTES], 2
+    ),
     "the fill value does not fit the type text of 1 byte: it is too long": lambda: decode_fill("YWJj", np.dtype("S1")),
     "the fill value does not fit the type text of 2 characters: it is too long": lambda: decode_fill(
         "abc", np.dtype("<U2")

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from h5zarr.commands.combine.pieces import CubePiece
 from h5zarr.errors import ArgumentError, NotJoinable
+from h5zarr.zarr_model.axis_layout import AxisLayout, parse_layout
 from h5zarr.zarr_model.hierarchy import Json
 
 CoordinateOf: TypeAlias = Callable[[CubePiece], Any]
@@ -25,10 +26,15 @@ _DIRECTIVE = re.compile(r"%[a-zA-Z]")
 
 @dataclass(frozen=True, slots=True)
 class Along:
-    """The name of an axis. `coordinate_of` returns the coordinate of a file; None if the files have it, or not."""
+    """The name of an axis. `coordinate_of` returns the coordinate of a file; None if the files have it, or not.
+
+    `layout` has the coordinates of an axis that is laid out ahead. `text` is what the user wrote; None for a function.
+    """
 
     name: str
     coordinate_of: CoordinateOf | None = None
+    layout: AxisLayout | None = None
+    text: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,14 +61,15 @@ def _from_text(text: str) -> Along:
     if not isinstance(text, str):
         raise TypeError(f"along must be a string, a list of strings or a mapping, not {type(text).__name__}")
     name, equals, source = text.partition("=")
-    return Along(name, _source(text, source) if equals else None)
+    if not equals:
+        return Along(name, text=text)
+    layout = parse_layout(text, source)
+    return Along(name, None if layout is not None else _source(text, source), layout, text)
 
 
 def _from_pair(name: str, source: Callable[[str], Any] | str | None) -> Along:
-    if source is None:
-        return Along(name)
-    if isinstance(source, str):
-        return Along(name, _source(f"{name}={source}", source))
+    if source is None or isinstance(source, str):
+        return _from_text(name if source is None else f"{name}={source}")
     if not callable(source):
         raise TypeError(f"along has {type(source).__name__} for {name}, but must have a function or a string")
     return Along(name, lambda piece: source(piece.name))
@@ -75,8 +82,9 @@ def _source(text: str, source: str) -> CoordinateOf:
     if kind == "attr" and what:
         return _by_attribute(what)
     raise ArgumentError(
-        f"along={text!r}: expected NAME, NAME=name:PATTERN or NAME=attr:ATTRIBUTE",
-        remedy=r"Examples: time, run=name:ocean_(\d{8}), run=name:ocean_%Y%m%d, run=attr:forecast_time.",
+        f"along={text!r}: expected NAME, NAME=name:PATTERN, NAME=attr:ATTRIBUTE or NAME=START/STOP/STEP",
+        remedy=r"Examples: time, run=name:ocean_(\d{8}), run=name:ocean_%Y%m%d, run=attr:forecast_time, "
+        "time=2000-01-01/2030-01-01/PT30M.",
     )
 
 

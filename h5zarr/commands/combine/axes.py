@@ -1,13 +1,9 @@
-"""Axes of a cube: which files have which part of each.
-
-Dimensions belong to groups. If groups have coordinates of their own for a dimension of the same name, each has its own
-axis.
-"""
+"""Find the axes of a cube, and which files have which part of each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -15,78 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.commands.combine.along import Along, NewCoordinate, read_coordinate
-from h5zarr.commands.combine.order import Sections, place, stack
+from h5zarr.commands.combine.cube_axes import Axes, CubeAxis
+from h5zarr.commands.combine.meaning import find_meaning
+from h5zarr.commands.combine.order import Numbers, Sections, find_sections, place, stack
 from h5zarr.commands.combine.pieces import CubePiece, names_of
-from h5zarr.commands.combine.times import find_common
+from h5zarr.commands.combine.times import count_steps, find_common
+from h5zarr.commands.combine.unpacking import unpack
 from h5zarr.errors import NotJoinable, Unrepresentable
-from h5zarr.zarr_model.calendars import TimeUnits, parse_units
+from h5zarr.zarr_model.axis_layout import AxisLayout
+from h5zarr.zarr_model.calendars import TimeUnits, parse_units, share_dates
 
 Values = npt.NDArray[Any]
 _ONE_EACH = "Give a pattern only for a dimension of length 1, or for a new dimension."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CubeAxis:
-    """An axis along which files are joined, in the group `folder` ("" for the root) and the groups in it.
-
-    `sections` says for each file which part of the axis it has. `values` are the coordinates, if there are any; if they
-    are times, `times` has their units. `coordinate` describes those that no file has.
-    """
-
-    name: str
-    folder: str
-    is_new: bool
-    length: int
-    sections: tuple[Sections, ...]
-    values: Values | None = None
-    times: TimeUnits | None = None
-    coordinate: NewCoordinate | None = None
-
-    def label(self, position: int) -> str:
-        """Return the date at a position, if the coordinates are times; else the position."""
-        if self.times is None or self.values is None:
-            return str(position)
-        return self.times.date(self.values[position].item())
-
-    @property
-    def part_count(self) -> int:
-        """The number of different ranges that files have."""
-        return len({(one.position, one.length) for sections in self.sections for one in sections})
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Axes:
-    """All axes of a cube. `names` are those that the user gave."""
-
-    names: tuple[str, ...]
-    by_place: Mapping[tuple[str, str], CubeAxis]
-
-    def find(self, path: str, name: str) -> CubeAxis | None:
-        """Return the axis that a dimension of the variable at `path` belongs to; None if it is not joined."""
-        folder = path
-        while folder and name in self.names:
-            folder = folder.rpartition("/")[0]
-            if (axis := self.by_place.get((folder, name))) is not None:
-                return axis
-        return None
-
-    def of(self, path: str, names: Sequence[str]) -> dict[int, CubeAxis]:
-        """Return the axes of a variable with these dimensions, by the number of the dimension."""
-        found = {number: self.find(path, name) for number, name in enumerate(names)}
-        return {number: axis for number, axis in found.items() if axis is not None}
-
-    @property
-    def new(self) -> tuple[CubeAxis, ...]:
-        """The axes that no file has."""
-        return tuple(axis for axis in self.by_place.values() if axis.is_new)
-
-    @property
-    def main(self) -> tuple[CubeAxis, ...]:
-        """One axis for each name: the one nearest to the root."""
-        first: dict[str, CubeAxis] = {}
-        for axis in self.by_place.values():
-            first.setdefault(axis.name, axis)
-        return tuple(first.values())
 
 
 def find_axes(pieces: Sequence[CubePiece], along: Sequence[Along]) -> Axes:
@@ -114,7 +50,7 @@ def _find_axes(pieces: Sequence[CubePiece], along: Along) -> list[CubeAxis]:
         parent = next((axis for axis in reversed(axes) if f"{folder}/".startswith(f"{axis.folder}/")), None)
         if any(has):
             _check_all_have(pieces, path, lengths[folder], has)
-            axes.append(_order_by_coordinate(pieces, name, folder))
+            axes.append(_order_by_coordinate(pieces, along, folder))
         elif parent is None or not _fits(parent, lengths[folder]):
             axes.append(_follow(pieces, name, folder, lengths[folder], parent))
     return axes
@@ -136,15 +72,30 @@ def _lengths_by_folder(pieces: Sequence[CubePiece], name: str) -> dict[str, list
     """Return the length of a dimension in each group and file; None for a file without it."""
     found: dict[str, list[int | None]] = {}
     for number, piece in enumerate(pieces):
-        for path, node in piece.arrays.items():
-            if name not in node.dimension_names:
-                continue
-            length = node.shape[node.dimension_names.index(name)]
+        for path, length in _lengths(piece, name):
             lengths = found.setdefault(path.rpartition("/")[0], [None] * len(pieces))
             if lengths[number] not in (None, length):
                 raise NotJoinable(f"{piece.name}: the dimension {name} has several lengths, also in {path}")
             lengths[number] = length
     return found
+
+
+def _lengths(piece: CubePiece, name: str) -> Iterator[tuple[str, int]]:
+    """Yield the length of a dimension of each variable. In a cube, only elements that a file has count."""
+    for path, node in piece.arrays.items():
+        if name in node.dimension_names:
+            axis = None if piece.used is None else piece.used.axis_of(path, name)
+            known = node.shape[node.dimension_names.index(name)]
+            yield path, known if axis is None or piece.used is None else piece.used.count(axis)
+    for axis in () if piece.opened.cube is None else piece.opened.cube.axes:
+        if piece.used is not None and axis.rpartition("/")[2] == name:
+            yield axis, piece.used.count(axis)
+
+
+def _used(piece: CubePiece, path: str, name: str) -> Numbers | None:
+    """Return the numbers of the elements along a dimension that are used; None for all."""
+    axis = None if piece.used is None else piece.used.axis_of(path, name)
+    return None if axis is None or piece.used is None else piece.used.numbers(axis)
 
 
 def _has_coordinate(piece: CubePiece, path: str, dimension_names: tuple[str, ...]) -> bool:
@@ -164,12 +115,15 @@ def _fits(axis: CubeAxis, lengths: Sequence[int | None]) -> bool:
     return all(length in (None, other) for length, other in zip(lengths, own, strict=True))
 
 
-def _order_by_coordinate(pieces: Sequence[CubePiece], name: str, folder: str) -> CubeAxis:
-    path = f"{folder}/{name}"
+def _order_by_coordinate(pieces: Sequence[CubePiece], along: Along, folder: str) -> CubeAxis:
+    name, path = along.name, f"{folder}/{along.name}"
     has = [_has_coordinate(piece, path, (name,)) for piece in pieces]
+    if along.layout is not None:
+        return _order_by_layout(pieces, along.layout, name, folder, has)
     found, times = comparable_values([piece for piece, one in zip(pieces, has, strict=True) if one], path)
     values = iter(found)
-    union, sections = place([next(values) if one else None for one in has])
+    used = [_used(piece, path, name) for piece in pieces]
+    union, sections = place([next(values) if one else None for one in has], used)
     return CubeAxis(
         name=name,
         folder=folder,
@@ -181,13 +135,68 @@ def _order_by_coordinate(pieces: Sequence[CubePiece], name: str, folder: str) ->
     )
 
 
+def _order_by_layout(
+    pieces: Sequence[CubePiece],
+    layout: AxisLayout,
+    name: str,
+    folder: str,
+    has: Sequence[bool],
+    *,
+    is_new: bool = False,
+    path: str = "",
+) -> CubeAxis:
+    """Return an axis that is laid out ahead, with the pieces that have its coordinate at `path` where they belong.
+
+    Raises NotJoinable if a piece has a time that is not on the axis.
+    """
+    path = path or f"{folder}/{name}"
+    units = [
+        parse_units(piece.arrays[path].attributes) if one else None for piece, one in zip(pieces, has, strict=True)
+    ]
+    known = [one for one in units if one is not None]
+    if len(known) < sum(has):
+        raise NotJoinable(f"{path}: its units are not units of time, so its axis cannot be laid out by dates")
+    if not share_dates({one.calendar for one in known}):
+        calendars = ", ".join(sorted({one.calendar for one in known}))
+        raise NotJoinable(f"{path}: the calendars differ: {calendars}", remedy="Join files of one calendar.")
+    slots, times = layout.lay_out(known[0].calendar)
+    sections: list[Sections] = []
+    for piece, one in zip(pieces, units, strict=True):
+        sections.append(() if one is None else _find_slots(piece, path, one, slots, times))
+    return CubeAxis(
+        name=name,
+        folder=folder,
+        is_new=is_new,
+        length=len(slots),
+        sections=tuple(sections),
+        values=slots,
+        times=times,
+        is_laid_out=True,
+    )
+
+
+def _find_slots(piece: CubePiece, path: str, units: TimeUnits, slots: Values, times: TimeUnits) -> Sections:
+    """Return where the elements of a piece are on an axis that is laid out."""
+    values = _used_values(piece, path)
+    counted = count_steps(values, units, times.step, times.epoch)
+    at = None if counted is None else np.searchsorted(slots, counted)
+    if counted is None or at is None or (slots[np.minimum(at, len(slots) - 1)] != counted).any():
+        off = 0 if counted is None or at is None else int(np.argmax(slots[np.minimum(at, len(slots) - 1)] != counted))
+        shown = units.date(values[off].item()) if len(values) and np.isfinite(values[off]) else "a missing time"
+        what = f"{piece.name}: {path} has {shown}, which is not on the axis that was laid out"
+        raise NotJoinable(what, remedy="Leave the file out, or lay out an axis that has this time.")
+    used = _used(piece, path, path.rpartition("/")[2])
+    return find_sections(at, np.arange(len(at)) if used is None else used)
+
+
 def _follow(
     pieces: Sequence[CubePiece], name: str, folder: str, lengths: Sequence[int | None], other: CubeAxis | None
 ) -> CubeAxis:
     """Return an axis without a coordinate. Files follow each other as along the axis of a group above, or as given."""
     positions = [one[0].position if one else -1 for one in other.sections] if other else [0] * len(pieces)
     order = sorted(range(len(pieces)), key=lambda number: (positions[number], number))
-    length, arranged = stack([lengths[number] for number in order])
+    used = [_used(pieces[number], f"{folder}/{name}", name) for number in order]
+    length, arranged = stack([lengths[number] for number in order], used)
     sections: list[Sections] = [()] * len(pieces)
     for number, one in zip(order, arranged, strict=True):
         sections[number] = one
@@ -228,10 +237,15 @@ def _make_new(pieces: Sequence[CubePiece], along: Along) -> CubeAxis:
     name = along.name
     paths = [path for path, node in pieces[0].arrays.items() if path.rpartition("/")[2] == name and not node.shape]
     shared = [path for path in paths if all(_has_coordinate(piece, path, ()) for piece in pieces)]
+    if not shared and along.layout is not None:
+        raise NotJoinable(f"the files have no times called {name}, by which they could find their place on the axis")
     if not shared:
         length, sections = stack([1] * len(pieces))
         return CubeAxis(name=name, folder="", is_new=True, length=length, sections=tuple(sections))
-    values, times = comparable_values(pieces, min(shared, key=lambda path: path.count("/")))
+    path = min(shared, key=lambda path: path.count("/"))
+    if along.layout is not None:
+        return _order_by_layout(pieces, along.layout, name, "", [True] * len(pieces), is_new=True, path=path)
+    values, times = comparable_values(pieces, path)
     union, sections = place(values)
     return CubeAxis(
         name=name, folder="", is_new=True, length=len(union), sections=tuple(sections), values=union, times=times
@@ -240,7 +254,7 @@ def _make_new(pieces: Sequence[CubePiece], along: Along) -> CubeAxis:
 
 def comparable_values(pieces: Sequence[CubePiece], path: str) -> tuple[list[Values], TimeUnits | None]:
     """Return the values of a variable in each piece, and the units of times, which are converted to the same unit."""
-    values = [piece.values(path).reshape(-1) for piece in pieces]
+    values = [_used_values(piece, path) for piece in pieces]
     units = [parse_units(piece.arrays[path].attributes) for piece in pieces]
     if len({None if one is None else (one.step, one.epoch, one.calendar) for one in units}) == 1:
         return [one.astype(one.dtype.newbyteorder("="), copy=False) for one in values], units[0]
@@ -255,6 +269,18 @@ def comparable_values(pieces: Sequence[CubePiece], path: str) -> tuple[list[Valu
     return [common.convert(*one) for one in times], replace(times[0][1], step=common.step)
 
 
+def _used_values(piece: CubePiece, path: str) -> Values:
+    """Return the values of a coordinate, or of a scalar, that are used.
+
+    They are unpacked: if files pack them differently, stored numbers would have another order.
+    """
+    used, node = _used(piece, path, path.rpartition("/")[2]), piece.arrays[path]
+    values = piece.values(path, None if used is None else (used,)).reshape(-1)
+    if values.dtype.kind not in "iuf":
+        return values
+    return unpack(values, node.attributes, find_meaning(node, piece.hierarchy.record_of(path), values.dtype))
+
+
 def differing_scalars(pieces: Sequence[CubePiece]) -> list[str]:
     """Return the names of scalars that could be the coordinate of a new axis, because each file has another value."""
     shared = [
@@ -265,14 +291,3 @@ def differing_scalars(pieces: Sequence[CubePiece]) -> list[str]:
     found = [path for path in shared if len({str(piece.values(path)) for piece in pieces}) == len(pieces) > 1]
     times = [path for path in found if parse_units(pieces[0].arrays[path].attributes) is not None]
     return [path.rpartition("/")[2] for path in (*times, *found)]
-
-
-def gaps(axis: CubeAxis) -> list[tuple[str, str]]:
-    """Return the coordinates before and after each gap: a step of more than 1.5 times the usual step."""
-    values = axis.values
-    if values is None or values.dtype.kind not in "iuf" or len(values) < 3:
-        return []
-    steps = np.abs(np.diff(values.astype(np.float64)))
-    wide = np.flatnonzero(steps > 1.5 * np.median(steps))
-    shown = str if axis.times is None else axis.times.date
-    return [(shown(values[at].item()), shown(values[at + 1].item())) for at in wide.tolist()]

@@ -8,18 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from h5zarr.commands.combine.along import AlongInput, parse_along
-from h5zarr.commands.combine.cube import Cube
+from h5zarr.commands.combine.along import Along, AlongInput, parse_along
+from h5zarr.commands.combine.cube import Cube, with_recipe
 from h5zarr.commands.combine.plan import join_sources
+from h5zarr.commands.combine.recipe import Recipe, along_texts, name_sources
 from h5zarr.commands.combine.settings import Choices
 from h5zarr.commands.combine.sources import CubeSources, OnFile, find_pieces
 from h5zarr.commands.translate.options import make_options
-from h5zarr.commands.translate.translation import ProblemsFound
+from h5zarr.commands.translate.translation import ProblemsFound, Translation
 from h5zarr.containers.container import Commit, Output
 from h5zarr.containers.fitting import fit_into
 from h5zarr.containers.output import check_output
 from h5zarr.containers.registry import check_output_before, container_for_output
-from h5zarr.errors import OutputError
+from h5zarr.errors import ArgumentError, OutputError
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 
@@ -29,6 +30,7 @@ def combine(
     out: str | os.PathLike[str] | None = None,
     *,
     along: AlongInput | None = None,
+    merge: bool = False,
     on_duplicate: str = "refuse",
     constant: str = "refuse",
     attributes: str = "first",
@@ -71,7 +73,9 @@ def combine(
         from its name, by a regular expression with one group or a date format such as `ocean_%Y%m%d`;
         `"run=attr:NAME"` takes it from an attribute of the root; a mapping such as `{"run": function}` calls a
         function with the name of each file. The default is the unlimited dimension, else time, else the only dimension
-        whose length differs.
+        whose length differs. Files without any of these are merged, if they have different variables.
+    merge
+        Join no dimension: the dataset has the variables of all files. What several files have must be the same.
     on_duplicate
         Which file to use if several have the same part of a variable: "refuse" raises an error that names them,
         "first" and "last" go by the order of `sources`, "newest" by the time of the last change.
@@ -128,8 +132,11 @@ def combine(
         group=group, include=include, exclude=exclude, strict=strict, max_inline_bytes=max_inline_bytes
     )
     choices = Choices(on_duplicate=on_duplicate, constant=constant, attributes=attributes)
-    given = None if along is None else parse_along(along)
+    given = _find_axes(along, merge=merge)
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
+    if not isinstance(sources, str | os.PathLike | Translation):
+        sources = list(sources)
+    names = name_sources(sources)
     found = find_pieces(sources, access)
     output = None
     if out is not None:
@@ -147,11 +154,31 @@ def combine(
             check_output(output.location, location)
     how: dict[str, Any] = {"at_once": at_once, "skip_broken": skip_broken, "on_file": on_file}
     cube = join_sources(found, given, options, access, choices, **how)
-    cube = replace(cube, seconds=time.perf_counter() - started)
-    return cube if output is None or dry_run else _write(cube, output, strict=strict)
+    recipe = Recipe(
+        sources=names,
+        along=along_texts(given) if given else tuple(axis.name for axis in cube.axes),
+        on_duplicate=on_duplicate,
+        constant=constant,
+        attributes=attributes,
+        group=group,
+        include=tuple(include),
+        exclude=tuple(exclude),
+        max_inline_bytes=max_inline_bytes,
+    )
+    cube = replace(with_recipe(cube, recipe.to_json()), seconds=time.perf_counter() - started)
+    return cube if output is None or dry_run else write_cube(cube, output, strict=strict)
 
 
-def _write(cube: Cube, output: Output, *, strict: bool) -> Cube:
+def _find_axes(along: AlongInput | None, *, merge: bool) -> tuple[Along, ...] | None:
+    """Return the axes that the user chose; none to merge files, and None if the files determine them."""
+    if merge and along is not None:
+        raise ArgumentError("merge=True joins no dimension, but along names one", remedy="Give only one of the two.")
+    if merge:
+        return ()
+    return None if along is None else parse_along(along)
+
+
+def write_cube(cube: Cube, output: Output, *, strict: bool) -> Cube:
     """Write a cube and return what was written. With `strict`, raise ProblemsFound if anything is left out."""
     container = container_for_output(output.location)
     fitted = fit_into(cube.fitted, container)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.commands.combine.axes import Axes
+from h5zarr.commands.combine.cube_axes import Axes
 from h5zarr.commands.combine.members import Member, inlined_form, spread, times_of
 from h5zarr.commands.combine.times import find_common
+from h5zarr.commands.combine.unpacking import PACKING, unpack
 from h5zarr.errors import NotJoinable, Unrepresentable
 from h5zarr.zarr_model.calendars import TimeUnits
 from h5zarr.zarr_model.missing import FILL_VALUE
 
 Values = npt.NDArray[Any]
-_PACKING = ("scale_factor", "add_offset")
 _TEXTS = ("_Unsigned", "_Encoding")
 
 
@@ -44,14 +44,14 @@ def find_difference(members: Sequence[Member]) -> Unlike | None:
     values: Values | None = None
     for one in members[1:]:
         where = f"in {one.piece.name}"
-        if one.node.dimension_names != first.node.dimension_names or one.node.shape != first.node.shape:
+        if one.node.dimension_names != first.node.dimension_names or one.shape != first.shape:
             return Unlike(f"its shape {where} is not that in {first.piece.name}")
         is_time = times_of(one) is not None and times_of(first) is not None
         if one.meaning.units != first.meaning.units and not is_time:
             return Unlike(f"its units {where} are not those in {first.piece.name}", _KEEP)
         if _packing(one) != _packing(first):
             return Unlike(f"its packing {where} is not that in {first.piece.name}", _KEEP)
-        if known is not None and one.meaning == first.meaning and inlined_form(one.node) == known:
+        if known is not None and one.meaning == first.meaning and not one.order and inlined_form(one.node) == known:
             continue
         values = first.values() if values is None else values
         if not has_same_values(first, one, values, one.values()):
@@ -76,7 +76,7 @@ def spread_differing(variables: Mapping[str, Sequence[Member]], axes: Axes) -> d
         if any(one.box for one in members) or find_difference(members) is None:
             made[path] = members
             continue
-        axis = axes.find(path, axes.names[0])
+        axis = axes.find(path, axes.names[0]) if axes.names else None
         if len(axes.names) > 1 or axis is None:
             what = f"{path}: it differs between files, but gets an axis only if files are joined along one"
             raise NotJoinable(what, remedy="Take the first file's with constant='first'.")
@@ -86,7 +86,7 @@ def spread_differing(variables: Mapping[str, Sequence[Member]], axes: Axes) -> d
 
 def _packing(member: Member) -> Any:
     """Return how stored numbers become values, apart from missing data, in a form that can be compared."""
-    found = [member.meaning.parameters.get(name) for name in _PACKING]
+    found = [member.meaning.parameters.get(name) for name in PACKING]
     texts = [member.node.attributes.get(name) for name in _TEXTS]
     return [None if one is None else float(one) for one in found], texts
 
@@ -115,6 +115,12 @@ def _are_same_times(one: Values, units: TimeUnits, other: Values, others: TimeUn
     except Unrepresentable:
         return False
     return np.array_equal(common.convert(one, units), common.convert(other, others))
+
+
+def time_numbers(member: Member) -> tuple[Values, npt.NDArray[np.bool_]]:
+    """Return the times of a member in its own units, unpacked, and which of them are missing."""
+    values, missing = split_missing(member)
+    return unpack(values, member.node.attributes, member.meaning), missing
 
 
 def split_missing(member: Member, values: Values | None = None) -> tuple[Values, npt.NDArray[np.bool_]]:

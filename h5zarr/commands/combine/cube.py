@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from h5zarr import __version__
+from h5zarr.commands.combine.alignment import align_variables
 from h5zarr.commands.combine.along import Along
 from h5zarr.commands.combine.attributes import merge
-from h5zarr.commands.combine.axes import Axes, CubeAxis, find_axes
+from h5zarr.commands.combine.axes import find_axes
 from h5zarr.commands.combine.constants import spread_differing
+from h5zarr.commands.combine.cube_axes import Axes, CubeAxis
 from h5zarr.commands.combine.cube_text import cube_lines
+from h5zarr.commands.combine.file_order import arrange_files
 from h5zarr.commands.combine.inline_values import make_inline
 from h5zarr.commands.combine.joined_variables import Made, make_variable
 from h5zarr.commands.combine.members import Member, find_members
@@ -21,7 +24,7 @@ from h5zarr.commands.combine.time_units import find_times
 from h5zarr.commands.translate.fitted_result import FittedResult
 from h5zarr.commands.translate.translation_text import count_up
 from h5zarr.containers.container import Fitted
-from h5zarr.containers.cube_layout import CubeLayout, CubePieceState
+from h5zarr.containers.cube_layout import CubeLayout, CubeMisfit, CubePieceState
 from h5zarr.containers.fitting import fit
 from h5zarr.containers.provenance import Provenance
 from h5zarr.display import counted, summary_repr
@@ -73,7 +76,8 @@ class Cube(FittedResult):
 
     def __repr__(self) -> str:
         joined = ", ".join(f"{axis.name} ({axis.length:,})" for axis in self.axes)
-        return summary_repr("Cube", counted(len(self.sources), "file"), f"joined along {joined}", *self._counts())
+        how = f"joined along {joined}" if joined else "merged"
+        return summary_repr("Cube", counted(len(self.sources), "file"), how, *self._counts())
 
     def __str__(self) -> str:
         return "\n".join(cube_lines(self))
@@ -98,6 +102,13 @@ class Cube(FittedResult):
     def uneven(self) -> list[str]:
         """The paths of arrays whose chunks have different lengths. Not every reader opens them."""
         return [path for path, node in self.arrays().items() if not isinstance(node.grid, RegularGrid)]
+
+
+def with_recipe(cube: Cube, recipe: Mapping[str, Json], misfits: Sequence[CubeMisfit] = ()) -> Cube:
+    """Return a cube with a record of how it is made, and of the files that do not fit."""
+    assert cube.provenance.cube is not None
+    layout = replace(cube.provenance.cube, recipe=recipe, misfits=tuple(misfits))
+    return replace(cube, provenance=replace(cube.provenance, cube=layout))
 
 
 class SomeRefused(NotJoinable):
@@ -133,7 +144,7 @@ def join_pieces(
     problems = _merge_problems(pieces)
     left_out = {problem.path for problem in problems}
     order = _in_order(pieces, axes)
-    found = find_members(pieces, order, axes)
+    found = align_variables(find_members(pieces, order, axes), pieces, axes)
     members: Variables = {path: some for path, some in found.items() if some and path not in left_out}
     if not members and problems:
         raise NothingJoined(problems, counted(len(pieces), "file"))
@@ -142,9 +153,9 @@ def join_pieces(
     context = Context(
         axes=axes,
         choices=choices,
-        times=find_times(members),
+        times=find_times(members, axes),
         budget=Budget(inlining),
-        paths=frozenset(path for piece in pieces for path in piece.hierarchy.nodes),
+        paths=frozenset(path for piece in pieces for path in piece.variables.paths),
     )
     made = {path: make_variable(path, some, context) for path, some in members.items()}
     outcomes = tuple(one.outcome for one in made.values())
@@ -157,12 +168,15 @@ def join_pieces(
         problems=problems + broken,
     )
     states = tuple(state for number in order for state in pieces[number].states())
+    layout = _layout(pieces, order, axes, members)
+    if any(piece.opened.cube is not None for piece in pieces):
+        hierarchy, states = arrange_files(hierarchy, layout, [pieces[number] for number in order])
     return Cube(
         axes=axes.main,
         sources=tuple(piece.name for piece in pieces),
         outcomes=outcomes,
         fitted=fit(hierarchy),
-        provenance=Provenance(__version__, states, cube=_layout(pieces, order, axes)),
+        provenance=Provenance(__version__, states, cube=layout),
     )
 
 
@@ -176,29 +190,35 @@ def _in_order(pieces: Sequence[CubePiece], axes: Axes) -> list[int]:
     return sorted(range(len(pieces)), key=position)
 
 
-def _layout(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes) -> CubeLayout:
+def _layout(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes, variables: Variables) -> CubeLayout:
+    """Return the files of all pieces, in the order of their positions. Axes of cubes among them remain axes."""
+    lengths = {axis.path: axis.length for axis in axes.by_place.values()}
+    inner = {path: one.length_of(path) for one in pieces for path in one.cube_axes if path not in lengths}
     made: list[CubePieceState] = []
     for number in order:
         at = {
-            f"{axis.folder}/{axis.name}": tuple((one.position, one.start, one.length) for one in axis.sections[number])
+            axis.path: tuple((one.position, one.start, one.length) for one in axis.sections[number])
             for axis in axes.by_place.values()
             if axis.sections[number]
         }
-        opened = pieces[number].opened
-        if opened.cube is None:
-            made.append(CubePieceState(url=opened.source, at=at))
+        piece = pieces[number]
+        whole = {path: piece.length_of(path) for path in inner}
+        at |= {path: ((0, 0, length),) for path, length in whole.items() if length}
+        lacks = tuple(path for path in variables if path not in piece.variables.stored)
+        if piece.opened.cube is None:
+            made.append(CubePieceState(url=piece.opened.source, at=at, lacks=lacks))
         else:
-            made += opened.cube.moved(at)
-    return CubeLayout(
-        axes={f"{axis.folder}/{axis.name}": axis.length for axis in axes.by_place.values()}, pieces=tuple(made)
-    )
+            made += piece.opened.cube.moved(at, lacks)
+    main = [axis.path for axis in axes.main]
+    made.sort(key=lambda piece: [piece.at[path][0][0] if path in piece.at else -1 for path in main])
+    return CubeLayout(axes={**lengths, **inner}, pieces=tuple(made))
 
 
 def _assemble(
     pieces: Sequence[CubePiece], made: Mapping[str, Made], axes: Axes, choices: Choices
 ) -> dict[str, GroupNode | ArrayNode]:
     """Return the nodes of the cube, parents before children."""
-    paths = dict.fromkeys(path for piece in pieces for path in piece.hierarchy.nodes)
+    paths = dict.fromkeys(path for piece in pieces for path in piece.variables.paths)
     nodes: dict[str, GroupNode | ArrayNode] = {}
     for path in paths:
         groups = [(piece.name, piece.groups[path]) for piece in pieces if path in piece.groups]
@@ -207,7 +227,7 @@ def _assemble(
         elif path in made:
             nodes |= made[path].nodes
     for axis in axes.by_place.values():
-        path = f"{axis.folder}/{axis.name}"
+        path = axis.path
         if axis.coordinate is not None and path not in nodes:
             nodes[path] = make_inline(axis.coordinate.values, (axis.name,), axis.coordinate.attributes)
     return nodes
@@ -241,5 +261,7 @@ def _merge_problems(pieces: Sequence[CubePiece]) -> tuple[Problem, ...]:
         for problem in piece.hierarchy.problems:
             key = problem.path, problem.kind
             if key not in found:
-                found[key] = replace(problem, message=f"{problem.message} ({piece.name})")
+                # The problems of a cube name their files already.
+                about = f" ({piece.name})" if piece.opened.cube is None else ""
+                found[key] = replace(problem, message=f"{problem.message}{about}")
     return tuple(found.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from h5zarr.commands.combine.axes import CubeAxis, gaps
+from h5zarr.commands.combine.cube_axes import CubeAxis, gaps
 from h5zarr.commands.combine.settings import VariableOutcome
 from h5zarr.commands.translate.translation_text import Phrase, held_text, problem_lines
 from h5zarr.containers.layout_text import axis_text, piece_lines
@@ -42,6 +42,8 @@ def how_lines(cube: Cube, *, phrase: Phrase = str, is_plan: bool) -> Iterator[st
 
 def axis_lines(axes: Sequence[CubeAxis]) -> Iterator[str]:
     """Return a line about each axis, and a line about its gaps."""
+    if not axes:
+        yield "merged: no dimension is joined"
     for axis in axes:
         kind = "new dimension" if axis.is_new else "dimension"
         yield axis_text(axis.name, axis.length, axis.part_count, kind)

@@ -14,7 +14,6 @@ from h5zarr.commands.combine.order import Section
 from h5zarr.commands.combine.settings import Context
 from h5zarr.commands.combine.slicing import slice_array
 from h5zarr.errors import NotJoinable
-from h5zarr.zarr_model.calendars import bounds_of
 
 _CHOOSE = (
     "Leave out one of the files, or choose with on_duplicate='first', on_duplicate='last' or on_duplicate='newest'. "
@@ -125,7 +124,7 @@ def _check_may_share(path: str, one: Member, other: Member, context: Context) ->
     """Raise NotJoinable if two files have the same part of a variable, unless they may or the user chose one."""
     if context.choices.on_duplicate != "refuse":
         return
-    names = f"{one.piece.name} and {other.piece.name}"
+    names = f"{_file_name(one, other)} and {_file_name(other, one)}"
     if not _is_shared(one, context):
         where = _where(path, one, other, context)
         raise NotJoinable(f"{names}: both have the same part of {path}{where}", remedy=_CHOOSE)
@@ -133,12 +132,22 @@ def _check_may_share(path: str, one: Member, other: Member, context: Context) ->
         raise NotJoinable(f"{names}: {path} differs between them{_where(path, one, other, context)}", remedy=_CHOOSE)
 
 
+def _file_name(one: Member, other: Member) -> str:
+    """Return the name of the file in which a member has the first element that it shares with another."""
+    axis, here = next(iter(one.box.items()))
+    used = one.piece.used
+    path = None if used is None else used.axis_of(one.path, one.node.dimension_names[axis])
+    if used is None or path is None or one.stored_at != one.path:
+        return one.piece.name
+    begin = max(here.position, other.box[axis].position)
+    return used.file_at(path, here.start + begin - here.position, one.path) or one.piece.name
+
+
 def _is_shared(member: Member, context: Context) -> bool:
     """Return whether several files may have the same part of a variable: a coordinate, bounds, or without an axis."""
     if len(member.box) < len(context.axes.names) or len(member.node.dimension_names) == 1:
         return True
-    nodes = member.piece.arrays.values()
-    return member.path.rpartition("/")[2] in {bounds_of(node.attributes) for node in nodes}
+    return member.path in member.piece.bounds_owners
 
 
 def _where(path: str, one: Member, other: Member, context: Context) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.commands.combine.constants import split_missing
+from h5zarr.commands.combine.constants import time_numbers
+from h5zarr.commands.combine.meaning import PARAMETERS
 from h5zarr.commands.combine.members import Member, times_of
 from h5zarr.commands.combine.times import CommonTimes
 from h5zarr.encode.inlining import Budget
@@ -33,14 +34,15 @@ def is_small(members: Sequence[Member], budget: Budget) -> bool:
     nodes = [one.node for one in members]
     is_inline = all(not node.manifest.count for node in nodes)
     nbytes = sum(map(needed_nbytes, members))
-    limit = budget.inlining.coordinate_nbytes * (16 if len(nodes[0].shape) == 1 or is_inline else 0)
+    rank = len(nodes[0].shape) - any(one.is_padded for one in members)  # text of different lengths is joined as text
+    limit = budget.inlining.coordinate_nbytes * (16 if rank == 1 or is_inline else 0)
     return nbytes <= limit and budget.allows(nbytes)
 
 
 def needed_nbytes(member: Member) -> int:
     """Return the bytes that the values of a member take when they are inlined."""
     inline = sum(map(len, member.node.manifest.inline.values()))
-    return max(inline, prod(member.node.shape) * member.dtype.itemsize)
+    return max(inline, prod(member.node.shape) * member.dtype.itemsize, prod(member.shape) * member.dtype.itemsize)
 
 
 def write_inline(
@@ -110,14 +112,14 @@ def _convert(member: Member, times: CommonTimes) -> Values:
     """Return the times of a member in the common units, as 64-bit integers."""
     units = times_of(member)
     assert units is not None
-    values, missing = split_missing(member)
+    values, missing = time_numbers(member)
     made = times.convert(values, units)
     return np.where(missing, _MISSING_TIME, made) if missing.any() else made
 
 
 def _with_times(attributes: dict[str, Json], times: CommonTimes, values: Values) -> dict[str, Json]:
     """Return the attributes of converted times."""
-    kept = {name: value for name, value in attributes.items() if name not in (FILL_VALUE, "missing_value")}
+    kept = {name: value for name, value in attributes.items() if name not in (*PARAMETERS, "_Unsigned")}
     if "units" in kept:
         kept["units"] = times.units
     return {**kept, FILL_VALUE: _MISSING_TIME} if (values == _MISSING_TIME).any() else kept
@@ -138,7 +140,7 @@ def missing_number(path: str, member: Member, dtype: np.dtype[Any]) -> Any:
 
 def require_room(path: str, members: Sequence[Member], budget: Budget) -> None:
     """Take the bytes of a variable that must be inlined from the budget. Raises NotJoinable if they do not fit."""
-    nbytes = sum(map(needed_nbytes, members))
+    nbytes = sum(8 * prod(one.shape) for one in members)
     if not budget.allows(nbytes):
         what = f"{path}: its times are counted in different units, and converting them takes {nbytes:,} bytes"
         raise NotJoinable(what, remedy="Allow more with max_inline_bytes=NUMBER, or leave it out with exclude=[PATH].")

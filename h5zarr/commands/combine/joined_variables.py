@@ -9,12 +9,20 @@ from math import prod
 
 import numpy as np
 
+from h5zarr.commands.combine.alignment import describe_alignment
 from h5zarr.commands.combine.attributes import merge_attributes
-from h5zarr.commands.combine.axes import CubeAxis
+from h5zarr.commands.combine.compatibility import check_shapes, check_units
 from h5zarr.commands.combine.constants import find_difference
+from h5zarr.commands.combine.cube_axes import CubeAxis
 from h5zarr.commands.combine.duplicates import resolve_duplicates
-from h5zarr.commands.combine.inline_values import is_small, missing_number, require_room, write_inline
-from h5zarr.commands.combine.meaning import find_flags
+from h5zarr.commands.combine.inline_values import (
+    is_small,
+    make_inline,
+    missing_number,
+    needed_nbytes,
+    require_room,
+    write_inline,
+)
 from h5zarr.commands.combine.members import Member
 from h5zarr.commands.combine.parts import Built, build_array, build_inline, find_boxes, own_slots, whole_slots
 from h5zarr.commands.combine.regimes import adapt_few, group_regimes, has_gaps
@@ -25,8 +33,7 @@ from h5zarr.zarr_model.fill_values import encode_fill
 from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, GroupRecord, Json, Manifest, VariableRecord
 from h5zarr.zarr_model.joined import PARTS_GROUP, JoinedPart, JoinedVariable, part_path
-
-_LEAVE_OUT = "Leave the variable out with exclude=[PATH]."
+from h5zarr.zarr_model.missing import FILL_VALUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,9 +52,7 @@ def make_variable(path: str, members: Sequence[Member], context: Context) -> Mad
         if not any(one.box for one in members):
             return _keep_constant(path, members, context)
         return _join(path, members, context)
-    except Unrepresentable as error:
-        reason, remedy = str(error), error.remedy
-    except NotJoinable as error:
+    except (NotJoinable, Unrepresentable) as error:
         reason, remedy = str(error).removeprefix(f"{path}: "), error.remedy
     return Made(outcome=VariableOutcome(path=path, how="refused", notes=(reason, remedy)))
 
@@ -60,6 +65,10 @@ def _keep_constant(path: str, members: Sequence[Member], context: Context) -> Ma
             raise NotJoinable(f"{path}: {difference.text}", remedy=difference.remedy)
         notes = [f"{difference.text}; the first is used"]
     first = members[0]
+    if first.is_padded and difference is None:
+        first = next((one for one in members if not one.is_padded), first)  # the same text, and nothing to pad
+    if first.is_padded:
+        return _keep_padded(path, members, context, notes)
     manifest = first.node.manifest
     shifted = Manifest(
         index=manifest.index,
@@ -74,30 +83,42 @@ def _keep_constant(path: str, members: Sequence[Member], context: Context) -> Ma
     return Made(outcome=outcome, nodes={path: node}, records=_records(path, first.record))
 
 
+def _keep_padded(path: str, members: Sequence[Member], context: Context, notes: Sequence[str]) -> Made:
+    """Return text without an axis that is shorter than text in other files, with the length of the longest."""
+    first = members[0]
+    context.budget.require(needed_nbytes(first), f"{path}: its text is padded to the length of other files")
+    merged, dropped = merge_attributes(path, members, context.choices.attributes)
+    node = make_inline(np.ascontiguousarray(first.values()), first.node.dimension_names, merged)
+    outcome = VariableOutcome(path=path, how="constant", notes=(*notes, *dropped))
+    return Made(outcome=outcome, nodes={path: node}, records=_records(path, first.record))
+
+
 def _records(path: str, record: VariableRecord | None) -> dict[str, VariableRecord]:
     return {} if record is None else {path: record}
 
 
 def _join(path: str, members: Sequence[Member], context: Context) -> Made:
     members = [one for one in members if all(at.length for at in one.box.values())] or members[:1]  # not of empty files
-    _check_shapes(path, members, context)
-    _check_units(path, members, context)
+    check_shapes(path, members, context)
+    check_units(path, members, context)
     members, lost = resolve_duplicates(path, members, context)
     is_chosen = lost and context.choices.on_duplicate != "refuse"  # otherwise, what they share is the same
     notes = [f"{some_names(lost)}: a part that another file also has is not used"] if is_chosen else []
-    axes = context.axes.of(path, members[0].node.dimension_names)
-    shape = tuple(
-        axes[number].length if number in axes else length for number, length in enumerate(members[0].node.shape)
-    )
+    own = context.axes.of(path, members[0].node.dimension_names)
+    if len(own) == 1 and (axis := own.get(0)) is not None and axis.is_laid_out and axis.path == path:
+        return _lay_out(path, members, axis, context)
+    notes += describe_alignment(members)
+    axes = _find_axes(path, members, context)
+    shape = tuple(axes.get(number, length) for number, length in enumerate(members[0].shape))
     is_complete = sum(prod(one.shape) for one in members) == prod(shape)
     if not is_complete:
-        notes.append(_describe_missing(members, axes, prod(shape)))
+        notes.append(_describe_missing(path, members, prod(shape), context))
     if (made := _try_inline(path, members, shape, is_complete, context)) is not None:
         return replace(made, outcome=replace(made.outcome, notes=(*notes, *made.outcome.notes)))
     regimes, again = adapt_few(group_regimes(members), context.budget)
     if again:
         notes.append(f"{some_names(again)}: stored differently from most, so encoded again and inlined")
-    if len(regimes) == 1 and not any(one.skipped for one in regimes[0]):
+    if len(regimes) == 1 and not any(one.skipped or one.is_padded for one in regimes[0]):
         try:
             return _make_one(path, regimes[0], axes, is_complete, context, notes)
         except Unrepresentable as error:
@@ -105,56 +126,38 @@ def _join(path: str, members: Sequence[Member], context: Context) -> Made:
     return _make_parts(path, members, shape, tuple(axes), context, notes)
 
 
-def _check_shapes(path: str, members: Sequence[Member], context: Context) -> None:
-    """Raise NotJoinable unless all members have the same dimensions, and the same lengths except along the axes."""
-    first = members[0]
-    for one in members:
-        if one.node.dimension_names != first.node.dimension_names:
-            named = [f"({', '.join(member.node.dimension_names)}) in {member.piece.name}" for member in (first, one)]
-            raise NotJoinable(f"{path}: its dimensions are {named[0]} and {named[1]}", remedy=_LEAVE_OUT)
-        lengths = zip(first.node.dimension_names, first.node.shape, one.node.shape, strict=True)
-        for number, (name, length, other) in enumerate(lengths):
-            if number not in first.box and length != other:
-                what = f"{path}: {name} has {length} elements in {first.piece.name} and {other} in {one.piece.name}"
-                raise NotJoinable(what)
+def _find_axes(path: str, members: Sequence[Member], context: Context) -> dict[int, int]:
+    """Return the lengths of the dimensions along which members have ranges, by the number of the dimension."""
+    found = {number: axis.length for number, axis in context.axes.of(path, members[0].node.dimension_names).items()}
+    for number in members[0].box:
+        found.setdefault(number, max(one.box[number].stop for one in members))
+    return dict(sorted(found.items()))
 
 
-def _check_units(path: str, members: Sequence[Member], context: Context) -> None:
-    """Raise NotJoinable if the numbers do not measure the same in all files. Times are converted."""
-    if path in context.times:
-        return
-    first, flags = members[0], dict[tuple[Json, ...], tuple[str, Member]]()
-    texts: dict[str, Member] = {}
-    for one in members:
-        if one.meaning.units != first.meaning.units:
-            units = [_shown_units(some) for some in (first, one)]
-            about = "its enumeration differs" if units[0] == units[1] else f"its units are {' and '.join(units)}"
-            what = f"{path}: {about}, in {first.piece.name} and {one.piece.name}"
-            raise NotJoinable(what, remedy=f"Convert the files to the same units. {_LEAVE_OUT}")
-        text = str(one.node.attributes.get("flag_meanings"))
-        if text in texts and texts[text].node.attributes.get("flag_values") == one.node.attributes.get("flag_values"):
-            continue
-        texts[text] = one
-        for value, meaning in find_flags(one.node.attributes).items():
-            known, other = flags.setdefault(value, (meaning, one))
-            if known != meaning:
-                shown = ", ".join(map(str, value))
-                what = f"{path}: the flag {shown} means {known} in {other.piece.name} and {meaning} in {one.piece.name}"
-                raise NotJoinable(what, remedy=_LEAVE_OUT)
-
-
-def _shown_units(member: Member) -> str:
-    units = member.node.attributes.get("units")
-    return "none" if units is None else json.dumps(units, ensure_ascii=False)
-
-
-def _describe_missing(members: Sequence[Member], axes: Mapping[int, CubeAxis], size: int) -> str:
+def _describe_missing(path: str, members: Sequence[Member], size: int, context: Context) -> str:
     there = {one.number for one in members}
-    count = len(next(iter(axes.values())).sections)
+    count = len(next(iter(context.axes.of(path, members[0].node.dimension_names).values())).sections)
     if lacking := count - len(there):
         return f"missing in {lacking:,} of {count:,} files, where it reads as missing data"
     share = 100 * (1 - sum(prod(one.shape) for one in members) / size)
     return f"{share:.3g} % of it is in no file, and reads as missing data"
+
+
+# --- the coordinate of an axis that is laid out ahead
+
+
+def _lay_out(path: str, members: Sequence[Member], axis: CubeAxis, context: Context) -> Made:
+    """Return the coordinate of an axis with all of its times, whether a file has them or not."""
+    times = context.times[path]
+    assert axis.values is not None
+    assert axis.times is not None
+    merged, notes = merge_attributes(path, members, context.choices.attributes)
+    kept = {name: value for name, value in merged.items() if name not in (FILL_VALUE, "missing_value")}
+    kept |= {"units": times.units, "calendar": axis.times.calendar}
+    node = make_inline(times.convert(axis.values, axis.times), (axis.name,), kept, compressed=True)
+    outcome = VariableOutcome(path=path, how="inlined", notes=notes)
+    record = _inlined_record(members, times)
+    return Made(outcome=outcome, nodes={path: node}, records=_records(path, record))
 
 
 # --- small variables, and times that are converted
@@ -208,7 +211,7 @@ def _have_common_type(members: Sequence[Member]) -> bool:
 def _make_one(
     path: str,
     members: Sequence[Member],
-    axes: Mapping[int, CubeAxis],
+    axes: Mapping[int, int],
     is_complete: bool,
     context: Context,
     notes: list[str],

@@ -17,6 +17,7 @@ from h5zarr.tree import StoredForm
 from h5zarr.zarr_model.calendars import TimeUnits, parse_units
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json, VariableRecord
 from h5zarr.zarr_model.missing import FILL_VALUE, decode_missing
+from h5zarr.zarr_model.units import canonical_units
 
 PARAMETERS = ("scale_factor", "add_offset", FILL_VALUE, "missing_value")
 """Attributes that say which number a stored number means. If one differs, none may remain as an attribute: readers
@@ -72,7 +73,7 @@ def find_units(attributes: Mapping[str, Json]) -> Hashable:
     if isinstance(times, TimeUnits):
         return times.step, times.epoch, times.calendar
     units = attributes.get("units")
-    return units.strip() if isinstance(units, str) else json.dumps(units)
+    return canonical_units(units) if isinstance(units, str) else json.dumps(units)
 
 
 def _find_number(name: str, attributes: Mapping[str, Json], record: VariableRecord, dtype: np.dtype[Any]) -> Any:

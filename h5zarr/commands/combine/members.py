@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,17 +11,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.commands.combine.axes import Axes, CubeAxis
+from h5zarr.commands.combine.cube_axes import Axes, CubeAxis
+from h5zarr.commands.combine.file_order import Orphaned
 from h5zarr.commands.combine.meaning import Meaning, find_meaning
-from h5zarr.commands.combine.order import Section
+from h5zarr.commands.combine.order import Section, Sections
 from h5zarr.commands.combine.pieces import CubePiece
-from h5zarr.commands.combine.slicing import regular_runs, slice_array
-from h5zarr.errors import NotJoinable, Unrepresentable
-from h5zarr.zarr_model.calendars import TimeUnits, bounds_of, parse_units
-from h5zarr.zarr_model.codecs import byte_order, encode_crop, split_crop
+from h5zarr.commands.combine.slicing import regular_runs, slice_array, uneven_axes
+from h5zarr.commands.combine.stored_arrays import StoredArray
+from h5zarr.commands.combine.used_elements import Ranges
+from h5zarr.zarr_model.calendars import TimeUnits, parse_units
+from h5zarr.zarr_model.codecs import add_dimensions, byte_order
 from h5zarr.zarr_model.data_types import decode_data_type
-from h5zarr.zarr_model.grid import RegularAxis, RegularGrid, make_grid
-from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Json, Manifest, VariableRecord
+from h5zarr.zarr_model.grid import RegularAxis, make_grid
+from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Manifest, VariableRecord
 
 Values = npt.NDArray[Any]
 
@@ -31,6 +34,9 @@ class Member:
 
     `box` says where it belongs, by the number of the dimension. `node` is cut to this range, but may begin up to a
     chunk earlier: `skipped` has the number of elements before the range, by dimension. `number` is that of the file.
+    `stored_at` is the path of the array in the file; in a cube, that may be a part of the variable.
+    If the file has its dimensions in another order, dimension i is the dimension `order[i]` of the file, where new axes
+    count first. Text in arrays of characters is padded to `text_length`, if that is not None.
     """
 
     number: int
@@ -41,7 +47,10 @@ class Member:
     box: Mapping[int, Section]
     meaning: Meaning
     first_url: int
+    stored_at: str
     skipped: Mapping[int, int] = field(default_factory=dict)
+    order: tuple[int, ...] | None = None
+    text_length: int | None = None
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -49,10 +58,21 @@ class Member:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the range."""
-        return tuple(
-            self.box[axis].length if axis in self.box else length for axis, length in enumerate(self.node.shape)
-        )
+        """The shape of the range, with padded text."""
+        lengths = self.node.shape if self.text_length is None else (*self.node.shape[:-1], self.text_length)
+        return tuple(self.box[axis].length if axis in self.box else length for axis, length in enumerate(lengths))
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether its text is shorter than `shape` says."""
+        return self.text_length is not None and self.text_length > self.node.shape[-1]
+
+    @property
+    def stored_node(self) -> ArrayNode:
+        """The whole array in the file."""
+        node = self.piece.hierarchy.nodes[self.stored_at]
+        assert isinstance(node, ArrayNode)
+        return node
 
     @property
     def place(self) -> tuple[tuple[int, int], ...]:
@@ -61,15 +81,20 @@ class Member:
 
     def values(self) -> Values:
         """Return all values of the range as stored, with the new axes."""
-        whole = self.piece.values(self.path)
-        added = len(self.node.shape) - whole.ndim
-        found = whole.reshape((1,) * added + whole.shape)
-        key: list[slice] = []
-        for axis, length in enumerate(self.shape):
-            start = self.box[axis].start if axis in self.box and axis >= added else 0
-            key.append(slice(start, start + (1 if axis < added else length)))
+        stored = self.stored_node
+        added = len(self.node.shape) - len(stored.shape)
+        order = self.order or tuple(range(len(self.node.shape)))
+        key = [slice(None)] * len(stored.shape)
+        for axis, section in self.box.items():
+            if order[axis] >= added:
+                key[order[axis] - added] = slice(section.start, section.start + section.length)
+        # Only this range: others may be in files that have changed.
+        found = self.piece.values(self.stored_at, tuple(key))
         # A file has one element along an axis that its variable gets. It may be spread over several.
-        taken = found[tuple(key)] if key else found  # () would take text out of its array
+        taken = found.reshape((1,) * added + found.shape).transpose(order)
+        if self.is_padded:
+            missing = self.shape[-1] - taken.shape[-1]
+            taken = np.pad(taken, [(0, 0)] * (taken.ndim - 1) + [(0, missing)], constant_values=b"")
         return np.broadcast_to(taken, self.shape)
 
 
@@ -83,28 +108,72 @@ def find_members(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes) 
     for number in order:
         piece = pieces[number]
         gaining = _new_axes(piece, axes)
-        for path, node in piece.arrays.items():
+        for path, arrays in piece.variables.stored.items():
             members = found.setdefault(path, [])
-            gained = [axis for axis in gaining(path) if axis.name not in node.dimension_names]
-            made = _expand(node, gained)
-            record = piece.hierarchy.record_of(path)
-            dtype = decode_data_type(node.data_type, byte_order(node.codecs))
-            whole = Member(
-                number=number,
-                piece=piece,
-                path=path,
-                node=made,
-                record=record,
-                box={},
-                meaning=find_meaning(node, record, dtype),
-                first_url=first_url,
-            )
-            joined = axes.of(path, made.dimension_names)
-            try:
-                members += _sections(whole, {axis: one.sections[number] for axis, one in joined.items()})
-            except Unrepresentable as error:
-                raise NotJoinable(f"{piece.name}: {path}: {error}") from None
+            for stored in arrays():
+                gained = [axis for axis in gaining(path) if axis.name not in stored.node.dimension_names]
+                whole = _make_whole(number, piece, path, stored, _expand(stored.node, gained), first_url)
+                members += _find_sections(whole, stored, axes.of(path, whole.node.dimension_names))
         first_url += len(piece.hierarchy.urls)
+    return found
+
+
+def _make_whole(
+    number: int, piece: CubePiece, path: str, stored: StoredArray, node: ArrayNode, first_url: int
+) -> Member:
+    """Return an array of a variable as a member without a place."""
+    dtype = decode_data_type(node.data_type, byte_order(node.codecs))
+    return Member(
+        number=number,
+        piece=piece,
+        path=path,
+        node=node,
+        record=stored.record,
+        box={},
+        meaning=find_meaning(stored.node, stored.record, dtype),
+        first_url=first_url,
+        stored_at=stored.path,
+    )
+
+
+def _find_sections(whole: Member, stored: StoredArray, joined: Mapping[int, CubeAxis]) -> list[Member]:
+    """Return a member for each range of an array that belongs together along the joined dimensions."""
+    sections: dict[int, Sections] = {number: axis.sections[whole.number] for number, axis in joined.items()}
+    added = len(whole.node.shape) - len(stored.node.shape)
+    used = whole.piece.used
+    if used is None or not joined:
+        return _sections(whole, sections)
+    names = whole.node.dimension_names
+    known = {number: axis for number in joined if (axis := used.axis_of(whole.path, names[number])) is not None}
+    found: list[Member] = []
+    for some in used.boxes(whole.path, known) if known else [{}]:
+        inside = {**sections, **{number: _within(sections[number], ranges) for number, ranges in some.items()}}
+        for box in [None] if stored.boxes is None else stored.boxes.tolist():
+            found += _sections(whole, inside if box is None else _in_box(inside, box, stored.axes, added))
+    return found
+
+
+def _within(sections: Sections, ranges: Ranges) -> Sections:
+    """Return the parts of sections that lie in ranges of the file. Both are in ascending order."""
+    found = []
+    for start, stop in ranges:
+        first = bisect_right(sections, start, key=lambda one: one.start + one.length)
+        for one in sections[first:]:
+            if one.start >= stop:
+                break
+            if (part := one.within(start, stop - start)) is not None:
+                found.append(part)
+    return tuple(found)
+
+
+def _in_box(
+    sections: Mapping[int, Sections], box: Sequence[Sequence[int]], axes: tuple[int, ...], added: int
+) -> dict[int, Sections]:
+    """Return the parts of sections that an array has, which is a part of a variable: where they start in the array."""
+    found = dict(sections)
+    for axis, (start, inner, length) in zip(axes, box, strict=True):
+        parts = _within(sections[axis + added], [(start, start + length)])
+        found[axis + added] = tuple(replace(one, start=one.start - start + inner) for one in parts)
     return found
 
 
@@ -112,11 +181,15 @@ def spread(member: Member, axis: CubeAxis) -> list[Member]:
     """Return a variable without an axis as members along it, with the same values at each position of its file."""
     ranges = axis.sections[member.number]
     length = sum(one.length for one in ranges)
+    cube = member.piece.opened.cube
+    if cube is not None and (member.piece.left or any(member.path in one.lacks for one in cube.pieces)):
+        raise Orphaned(f"{member.path}: the cube does not say which of its files have it")
     node, manifest = member.node, member.node.manifest
     steps = np.repeat(np.arange(length, dtype=np.int64), manifest.count)
     repeated = replace(
         node,
-        grid=RegularGrid((length, *node.shape), (1, *node.chunk_shape)),
+        grid=make_grid([RegularAxis(length, 1), *node.grid.axes]),
+        codecs=add_dimensions(node.codecs, len(node.shape), 1),
         dimension_names=(axis.name, *node.dimension_names),
         manifest=Manifest(
             index=np.column_stack((steps, np.tile(manifest.index, (length, 1)))),
@@ -129,8 +202,14 @@ def spread(member: Member, axis: CubeAxis) -> list[Member]:
     return _sections(replace(member, node=repeated), {0: ranges})
 
 
-def _sections(whole: Member, sections: Mapping[int, tuple[Section, ...]]) -> list[Member]:
-    """Return a member for each range of the file that belongs together."""
+def _sections(whole: Member, sections: Mapping[int, Sections]) -> list[Member]:
+    """Return a member for each range of the file that belongs together.
+
+    A variable is also divided along other axes whose chunks have different lengths: all members have regular grids.
+    """
+    if sections:
+        uneven = {axis: (Section(0, 0, whole.node.shape[axis]),) for axis in uneven_axes(whole.node)}
+        sections = dict(sorted({**uneven, **sections}.items()))
     found = []
     for run in regular_runs(whole.node, sections):
         made = [replace(whole, node=run.node)]
@@ -152,7 +231,7 @@ def _cut(member: Member, starts: Mapping[int, int]) -> Member:
 
 def _new_axes(piece: CubePiece, axes: Axes) -> Any:
     """Return a function that returns the new axes of a variable. Coordinates get only the axis with their own name."""
-    coordinates = _coordinates(piece) if axes.new else set()
+    coordinates = coordinate_paths(piece) if axes.new else set()
 
     def gaining(path: str) -> list[CubeAxis]:
         name = path.rpartition("/")[2]
@@ -161,7 +240,7 @@ def _new_axes(piece: CubePiece, axes: Axes) -> Any:
     return gaining
 
 
-def _coordinates(piece: CubePiece) -> set[str]:
+def coordinate_paths(piece: CubePiece) -> set[str]:
     """Return the paths of coordinates by xarray's rules: named like a dimension, or listed in `coordinates`."""
     found = set()
     for path, node in piece.hierarchy.nodes.items():
@@ -183,7 +262,7 @@ def _expand(node: ArrayNode, axes: Sequence[CubeAxis]) -> ArrayNode:
     return replace(
         node,
         grid=make_grid([*[RegularAxis(1, 1)] * count, *node.grid.axes]),
-        codecs=_expand_crop(node, count),
+        codecs=add_dimensions(node.codecs, len(node.shape), count),
         dimension_names=(*[axis.name for axis in axes], *node.dimension_names),
         manifest=Manifest(
             address=manifest.address,
@@ -195,22 +274,13 @@ def _expand(node: ArrayNode, axes: Sequence[CubeAxis]) -> ArrayNode:
     )
 
 
-def _expand_crop(node: ArrayNode, count: int) -> tuple[Json, ...]:
-    """Return the codecs of an array with leading dimensions of length 1."""
-    stored_shape, codecs = split_crop(node.codecs, len(node.shape))
-    return tuple(codecs) if stored_shape is None else (encode_crop((1,) * count + stored_shape), *codecs)
-
-
 def times_of(member: Member) -> TimeUnits | None:
     """Return the time units of a variable; bounds have those of the variable that they belong to."""
     own = parse_units(member.node.attributes)
     if own is not None:
         return own
-    folder, _, name = member.path.rpartition("/")
-    for path, node in member.piece.arrays.items():
-        if path.rpartition("/")[0] == folder and bounds_of(node.attributes) == name:
-            return parse_units(node.attributes)
-    return None
+    owner = member.piece.bounds_owners.get(member.path)
+    return None if owner is None else parse_units(owner.attributes)
 
 
 def inlined_form(node: ArrayNode) -> Any:

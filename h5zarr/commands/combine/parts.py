@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from h5zarr.commands.combine.axes import CubeAxis
 from h5zarr.commands.combine.inline_values import make_inline, write_inline
 from h5zarr.commands.combine.joining import Placed, join_arrays
 from h5zarr.commands.combine.meaning import PARAMETERS
@@ -41,13 +40,13 @@ class Slots:
         return dict(zip(self.positions, np.cumsum([0, *self.lengths[:-1]]).tolist(), strict=True))
 
 
-def whole_slots(members: Sequence[Member], axes: Mapping[int, CubeAxis]) -> dict[int, Slots]:
-    """Return the slots of each joined dimension, with a slot for each range that no member fills."""
+def whole_slots(members: Sequence[Member], axes: Mapping[int, int]) -> dict[int, Slots]:
+    """Return the slots of each dimension in `axes`, which has their lengths, with a slot for each unfilled range."""
     found = {}
-    for dimension, axis in axes.items():
+    for dimension, whole in axes.items():
         ranges = _ranges(members, dimension)
         positions, lengths, end = [], [], 0
-        for position, length in [*ranges, (axis.length, 0)]:
+        for position, length in [*ranges, (whole, 0)]:
             if position > end:
                 positions.append(end)
                 lengths.append(position - end)

@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 
 from h5zarr.commands.combine.along import Along, AlongInput, parse_along
 from h5zarr.commands.combine.axes import differing_scalars
-from h5zarr.commands.combine.axis_choice import find_axis
+from h5zarr.commands.combine.axis_choice import Axis, find_axis
 from h5zarr.commands.combine.cube import Cube, SomeRefused, join_pieces
 from h5zarr.commands.combine.cube_text import axis_lines, how_lines, outcome_lines
 from h5zarr.commands.combine.facts import find_facts
+from h5zarr.commands.combine.members import coordinate_paths
 from h5zarr.commands.combine.pieces import UNCUT, CubePiece
 from h5zarr.commands.combine.settings import Choices
 from h5zarr.commands.combine.sources import FoundSources, OnFile, close_pieces, open_pieces
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translation_text import Phrase
-from h5zarr.errors import H5ZarrError, NotJoinable
+from h5zarr.encode.inlining import Inlining
+from h5zarr.errors import H5ZarrError, NotJoinable, Problem
 from h5zarr.io.access import Access
 from h5zarr.zarr_model.hierarchy import Json
 
@@ -76,29 +78,65 @@ def join_sources(
     skip_broken: bool = False,
     on_file: OnFile | None = None,
 ) -> Cube:
-    """Open and join files. What is known about each of them is forgotten afterwards. Raises NotJoinable."""
+    """Open and join files. What is known about each of them is forgotten afterwards. Raises NotJoinable.
+
+    Without axes in `along`, files are merged. None: the files determine the axis.
+    """
     options = replace(options, chunk_nbytes=UNCUT)
     pieces, broken = open_pieces(found, access, options, at_once=at_once, skip_broken=skip_broken, on_file=on_file)
     try:
-        return join_pieces(pieces, along or _detect_axis(pieces), options.inlining, choices, broken)
+        if along is not None:
+            return join_pieces(pieces, along, options.inlining, choices, broken)
+        axis = _find_axis(pieces)
+        if axis.name is not None:
+            return join_pieces(pieces, _check_clear(axis, axis.name), options.inlining, choices, broken)
+        return _merge(pieces, axis, options.inlining, choices, broken)
     finally:
         close_pieces(pieces)
 
 
-def _detect_axis(pieces: Sequence[CubePiece]) -> tuple[Along, ...]:
-    """Return the axis that the files determine. Raises NotJoinable if they do not."""
-    axis = find_axis([find_facts(piece.hierarchy) for piece in pieces])
-    unclear = "it is not clear along which dimension to join"
+def _find_axis(pieces: Sequence[CubePiece]) -> Axis:
+    return find_axis([find_facts(piece.hierarchy) for piece in pieces])
+
+
+def detect_axis(pieces: Sequence[CubePiece]) -> tuple[Along, ...]:
+    """Return the axis that files determine. Raises NotJoinable if they do not."""
+    axis = _find_axis(pieces)
     if axis.name is None:
-        scalars = differing_scalars(pieces)
-        example = f", for example along={scalars[0]!r}: it differs between the files" if scalars else ""
-        known = dict.fromkeys(name for node in pieces[0].arrays.values() for name in node.dimension_names)
-        listed = f" The files have the dimensions {', '.join(known)}." if known else ""
-        raise NotJoinable(f"{unclear}: {axis.reason}", remedy=f"Give along=[NAME]{example}.{listed}")
+        raise NotJoinable(f"{_UNCLEAR}: {axis.reason}", remedy="Give along=[NAME].")
+    return _check_clear(axis, axis.name)
+
+
+_UNCLEAR = "it is not clear along which dimension to join"
+
+
+def _check_clear(axis: Axis, name: str) -> tuple[Along, ...]:
+    """Return the axis that the files determine. Raises NotJoinable if there are several."""
     if axis.others:
-        names = ", ".join((axis.name, *axis.others))
+        names = ", ".join((name, *axis.others))
         reason = axis.reason.replace("it is", "each is", 1)
         raise NotJoinable(
-            f"{unclear}: {names} could be meant, because {reason}", remedy="Give along=[NAME], or several."
+            f"{_UNCLEAR}: {names} could be meant, because {reason}", remedy="Give along=[NAME], or several."
         )
-    return (Along(axis.name),)
+    return (Along(name),)
+
+
+def _merge(
+    pieces: Sequence[CubePiece], axis: Axis, inlining: Inlining, choices: Choices, broken: tuple[Problem, ...]
+) -> Cube:
+    """Return files without an axis as one dataset, if they have different variables and agree on those they share.
+
+    Raises NotJoinable if they do not: then they probably belong along a new dimension.
+    """
+    variables = [frozenset(piece.arrays.keys() - coordinate_paths(piece)) for piece in pieces]
+    what = f"{_UNCLEAR}: {axis.reason}"
+    if len(set(variables)) == len(variables):
+        try:
+            return join_pieces(pieces, (), inlining, choices, broken)
+        except SomeRefused as error:
+            what += f". They cannot be merged, either: {str(error).partition(chr(10))[0]}"
+    scalars = differing_scalars(pieces)
+    example = f", for example along={scalars[0]!r}: it differs between the files" if scalars else ""
+    known = dict.fromkeys(name for node in pieces[0].arrays.values() for name in node.dimension_names)
+    listed = f" The files have the dimensions {', '.join(known)}." if known else ""
+    raise NotJoinable(what, remedy=f"Give along=[NAME]{example}.{listed}")

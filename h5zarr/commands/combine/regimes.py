@@ -39,9 +39,10 @@ def _signature(member: Member, *, whole_chunks: bool) -> Hashable:
     node = member.node
     codecs = [{**codec, "configuration": _decisive(codec.get("configuration", {}))} for codec in node.codecs]
     chunks = [None if axis in member.box and not whole_chunks else chunk for axis, chunk in enumerate(node.chunk_shape)]
+    across = [length for axis, length in enumerate(node.shape) if axis not in member.box]  # differs only for text
     # Parameters become an array along the joined axis. Along several axes, it could be as large as the variable.
     numbers = member.meaning.numbers if len(member.box) > 1 else None
-    return json.dumps([node.data_type, codecs, chunks]), member.meaning.kind, numbers
+    return json.dumps([node.data_type, codecs, chunks, across]), member.meaning.kind, numbers
 
 
 def _decisive(configuration: Mapping[str, Json]) -> dict[str, Json]:
@@ -76,9 +77,11 @@ def adapt_few(regimes: list[list[Member]], budget: Budget) -> tuple[list[list[Me
     usual = max(regimes, key=lambda some: sum(one.node.grid.chunk_count for one in some))
     like = usual[0]
     odd = [one for some in regimes if some is not usual for one in some if _is_alike(one, like)]
-    total = sum(map(len, regimes))
+    if like.is_padded:
+        return regimes, []
+    count, total = _count_files(odd), _count_files([one for some in regimes for one in some])
     nbytes = sum(map(needed_nbytes, odd))
-    if not odd or len(odd) > max(_FEW, total // 20) or 2 * len(odd) > total or not budget.allows(nbytes):
+    if not odd or count > max(_FEW, total // 20) or 2 * count > total or not budget.allows(nbytes):
         return regimes, []
     try:
         adapted = [_encode_again(one, like) for one in odd]
@@ -90,12 +93,17 @@ def adapt_few(regimes: list[list[Member]], budget: Budget) -> tuple[list[list[Me
     return [merged, *filter(None, others)], odd
 
 
+def _count_files(members: Sequence[Member]) -> int:
+    """Return how many files some members come from. A cube among the pieces counts for all of its files."""
+    return sum({one.number: one.piece.file_count for one in members}.values())
+
+
 def _is_alike(one: Member, like: Member) -> bool:
     """Return whether the values of a member can be stored like those of another, without a change of meaning."""
     numbers = [one.meaning.numbers, like.meaning.numbers] if len(one.box) > 1 else []
     return (
         one.dtype.newbyteorder("=") == like.dtype.newbyteorder("=")
-        and one.dtype.kind in "biufc"
+        and one.dtype.kind in "biufcS"
         and one.meaning.kind == like.meaning.kind
         and len(set(numbers)) < 2
     )

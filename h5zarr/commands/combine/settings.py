@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from h5zarr.commands.combine.axes import Axes
+from h5zarr.commands.combine.cube_axes import Axes
 from h5zarr.commands.combine.times import CommonTimes
 from h5zarr.display import shortened
 from h5zarr.encode.inlining import Budget

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from h5zarr.errors import Unrepresentable
 from h5zarr.zarr_model.chunk_selection import ChunkAxis
 from h5zarr.zarr_model.codecs import split_crop
 from h5zarr.zarr_model.grid import RegularGrid
@@ -37,19 +36,17 @@ class RegularRun:
 
 
 def regular_runs(node: ArrayNode, axes: Collection[int]) -> list[RegularRun]:
-    """Return the parts of an array that have regular grids, divided along some axes.
+    """Return the parts of an array that have regular grids, divided along some axes, which include all uneven ones.
 
-    An array that was joined before has chunks of different lengths; each of its files has a regular grid. Raises
-    Unrepresentable if chunks have different lengths along another axis.
+    An array that was joined before has chunks of different lengths; each of its files has a regular grid.
     """
     if isinstance(node.grid, RegularGrid) or not axes:
         return [RegularRun(node, {})]
     stored_shape, codecs = split_crop(node.codecs, len(node.shape))
-    runs = []
-    for number, axis in enumerate(node.grid.axes):
-        runs.append(_find_runs(axis, None if stored_shape is None else stored_shape[number]))
-        if len(runs[-1]) > 1 and number not in axes:
-            raise Unrepresentable(f"its chunks have different lengths along {node.dimension_names[number]}")
+    runs = [
+        _find_runs(axis, None if stored_shape is None else stored_shape[number])
+        for number, axis in enumerate(node.grid.axes)
+    ]
     found = []
     ordered = _in_order(node.manifest)
     for parts in product(*runs):
@@ -58,6 +55,15 @@ def regular_runs(node: ArrayNode, axes: Collection[int]) -> list[RegularRun]:
         made = replace(node, grid=grid, codecs=tuple(codecs), manifest=manifest)
         found.append(RegularRun(made, {number: one.start for number, one in enumerate(parts)}))
     return found
+
+
+def uneven_axes(node: ArrayNode) -> list[int]:
+    """Return the axes along which chunks have different lengths, or not all elements of a stored chunk are used."""
+    if isinstance(node.grid, RegularGrid):
+        return []
+    stored_shape, _ = split_crop(node.codecs, len(node.shape))
+    stored = stored_shape or (None,) * len(node.shape)
+    return [number for number, axis in enumerate(node.grid.axes) if len(_find_runs(axis, stored[number])) > 1]
 
 
 def _find_runs(axis: ChunkAxis, stored: int | None) -> list[_Run]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from glob import glob
 from typing import TypeAlias
 
+from h5zarr.commands.catalog.catalog import CATALOG, PARTS, Catalog
+from h5zarr.commands.catalog.listing import list_sources, nothing_found
+from h5zarr.commands.catalog.place import Place
+from h5zarr.commands.catalog.rows import Row
 from h5zarr.commands.combine.pieces import CubePiece, open_piece, translated_piece
-from h5zarr.commands.index.catalog import CATALOG, PARTS, Catalog
-from h5zarr.commands.index.listing import list_sources, nothing_found
-from h5zarr.commands.index.place import Place
-from h5zarr.commands.index.rows import Row
 from h5zarr.commands.translate.many import work_through
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translation import Translation
@@ -23,6 +24,7 @@ from h5zarr.io.location import Location
 from h5zarr.io.protocols import require_protocols
 
 _MAGIC = frozenset("*?[")
+_NUMBER = re.compile(r"([0-9]+)")
 
 OnFile: TypeAlias = Callable[[str, int], None]
 """Called for each file that has been opened, with its name and the number of all files."""
@@ -63,11 +65,11 @@ def find_pieces(sources: CubeSources, access: Access) -> FoundSources:
         if isinstance(source, Translation):
             translated.append(source)
             continue
-        place = _index_at(Location.parse(source), access)
+        place = index_at(Location.parse(source), access)
         if place is None:
             plain.append(source)
             continue
-        for row in sorted(Catalog(place).rows(), key=lambda row: row.source):
+        for row in sorted(Catalog(place).rows(), key=lambda row: natural_order(row.source)):
             if row.status.is_indexed:
                 urls.append(place.locate(row.output))
             else:
@@ -79,7 +81,7 @@ def find_pieces(sources: CubeSources, access: Access) -> FoundSources:
     return FoundSources(tuple(dict.fromkeys(urls)), tuple(translated), tuple(unusable))
 
 
-def _index_at(source: Location, access: Access) -> Place | None:
+def index_at(source: Location, access: Access) -> Place | None:
     """Return the directory of an index; None for anything else."""
     if source.path is None and not source.text.endswith("/"):
         return None
@@ -158,7 +160,7 @@ def close_pieces(pieces: Sequence[CubePiece]) -> None:
 def find_sources(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], access: Access = USUAL_ACCESS
 ) -> list[str]:
-    """Return the files, each once: the matches of patterns and the contents of directories, sorted by name.
+    """Return the files, each once: the matches of patterns and the contents of directories in their natural order.
 
     Raises PackageMissing if a protocol needs a package that is not installed: every file would fail for that reason.
     """
@@ -168,15 +170,22 @@ def find_sources(
     found: dict[str, None] = {}
     for source in map(Location.parse, given):
         require_protocols(source.text, str(source))
-        if not _is_many(source):
+        if not is_many(source):
             found[source.text] = None
             continue
         listed = [_as_given(one.url, source) for one in list_sources(source.text, access).sources]
         listed += _matching_directories(source)
         if not listed:
             raise nothing_found([str(source)])
-        found |= dict.fromkeys(sorted(listed))
+        found |= dict.fromkeys(sorted(listed, key=natural_order))
     return list(found)
+
+
+def natural_order(name: str) -> tuple[list[str | int], str]:
+    """Return a key that sorts names by the numbers in them: r2.nc is before r10.nc."""
+    parts: list[str | int] = list(_NUMBER.split(name))  # text and digits alternate
+    parts[1::2] = map(int, parts[1::2])
+    return parts, name
 
 
 def _matching_directories(pattern: Location) -> list[str]:
@@ -192,7 +201,7 @@ def _as_given(url: str, pattern: Location) -> str:
     return url if pattern.path is None or os.path.isabs(pattern.path) else os.path.relpath(url)
 
 
-def _is_many(source: Location) -> bool:
+def is_many(source: Location) -> bool:
     """Return whether this is a directory or a pattern, rather than a file whose name looks like a pattern."""
     local = source.path
     if local is None:

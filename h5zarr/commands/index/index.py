@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from h5zarr.commands.index.catalog import Catalog
+from h5zarr.commands.catalog.catalog import Catalog
+from h5zarr.commands.catalog.listing import Listing, list_named, list_several, list_sources, nothing_found
+from h5zarr.commands.catalog.place import STATE, Place, check_directory
+from h5zarr.commands.catalog.rows import Row
+from h5zarr.commands.catalog.source_names import source_name
+from h5zarr.commands.catalog.waiting import Stopped, wait_for
+from h5zarr.commands.index.cubes import CubeSpec, check_cubes
 from h5zarr.commands.index.index_report import FAIL_ON, IndexReport
-from h5zarr.commands.index.lease import Stopped
-from h5zarr.commands.index.listing import Listing, list_named, list_several, list_sources, nothing_found
-from h5zarr.commands.index.place import STATE, Place, check_directory
-from h5zarr.commands.index.planning import Plan, source_name
-from h5zarr.commands.index.rows import Row
+from h5zarr.commands.index.planning import Plan
+from h5zarr.commands.index.run_id import check_run_id
 from h5zarr.commands.index.running import IndexJob, IndexRun, IndexWatch
-from h5zarr.commands.index.waiting import wait_for
 from h5zarr.commands.index.work import IndexSettings
 from h5zarr.commands.index.workers import ExecutorWorkers, LocalWorkers, Workers, dask_client
 from h5zarr.commands.translate.options import make_options
@@ -45,6 +47,7 @@ def index(
     fail_on: str = "new",
     rebuild_catalog: bool = False,
     wait: float = 0.0,
+    cubes: Sequence[str | Mapping[str, Any]] = (),
     workers: int | None = None,
     at_once: int = 16,
     dask: str | None = None,
@@ -65,6 +68,7 @@ def index(
     allow: Sequence[str] = (),
     output_options: Mapping[str, Any] | None = None,
     overwrite: bool = False,
+    run_id: str | None = None,
     found_by: str = "",
     on_plan: Callable[[Plan], None] = lambda plan: None,
     on_row: Callable[[Row], None] = lambda row: None,
@@ -105,6 +109,10 @@ def index(
         First rebuild the catalog from the outputs, if it is missing.
     wait
         Wait up to this many seconds for another run to finish.
+    cubes
+        Cubes to keep up to date with the index: each a name such as `"cube.parquet"`, text such as
+        `"tas.parquet,along=time,files=tas_*.nc"`, or a mapping with `out` and options of `h5zarr.combine` and
+        `h5zarr.update`. `files` are patterns for the names of files.
     workers
         How many processes to use, by default one per processor.
     at_once
@@ -122,6 +130,9 @@ def index(
     overwrite
         Replace files in `out` even if they are not references, as in `h5zarr.translate`. Without it, their sources
         fail.
+    run_id
+        An id for this run, which is in its log lines, report, metrics and lease; by default a new one that sorts by
+        time.
     found_by
         A name for the list `sources`, whose entries are then exact paths and URLs, not patterns or directories. Sources
         found earlier under the same name and missing now have vanished.
@@ -186,7 +197,10 @@ def index(
         ),
         at_once=at_once,
     )
+    specs = tuple(map(CubeSpec.of, cubes))
+    check_cubes(specs, place, access, output_options)
     job = IndexJob(
+        cubes=specs,
         name=name,
         max_attempts=max_attempts,
         max_failures=max_failures,
@@ -197,7 +211,9 @@ def index(
         rebuild_catalog=rebuild_catalog,
         wait=wait,
     )
-    run = IndexRun(place, settings, job, IndexWatch(on_plan=on_plan, on_row=on_row, is_stopped=is_stopped))
+    watch = IndexWatch(on_plan=on_plan, on_row=on_row, is_stopped=is_stopped)
+    report = IndexReport() if run_id is None else IndexReport(run_id=check_run_id(run_id))
+    run = IndexRun(place, settings, job, watch, report)
     try:
         with dask_client(dask) as client, run.leased():
             catalog = None if job.rebuild_catalog else Catalog(place)

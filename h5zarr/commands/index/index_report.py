@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import heapq
-import re
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from h5zarr import __version__
+from h5zarr.commands.catalog.rows import Row, Status, writable
+from h5zarr.commands.index.cubes import CubeOutcome
 from h5zarr.commands.index.index_text import end_lines
+from h5zarr.commands.index.metrics import metrics_text, report_gauges
 from h5zarr.commands.index.planning import Plan
-from h5zarr.commands.index.rows import Row, Status, writable
+from h5zarr.commands.index.run_id import make_run_id
 from h5zarr.display import summary_repr
 
 COULD_NOT_RUN = "could not run"
@@ -23,7 +24,6 @@ TAKEN_OVER = "another run took over"
 TOO_MANY = "too many failures"
 FAIL_ON = ("new", "any", "never")
 _SLOWEST = 10
-_SKIPPED = "h5zarr_index_skipped"
 
 
 @dataclass(slots=True, repr=False)
@@ -36,6 +36,8 @@ class IndexReport:
         The directory of the index, without secrets.
     fail_on
         Decides what `is_failure` means: "new", "any" or "never".
+    run_id
+        The id of the run, which is also in its log lines and metrics.
     began, seconds
         When the run began, and how long it took.
     ended
@@ -57,6 +59,12 @@ class IndexReport:
         Content of the files that this run has indexed.
     requests, bytes_read, is_remote
         The cost of reading, and whether any source is remote.
+    newest_source
+        Modification time of the newest listed source that has up-to-date references; None if no store states one.
+    last_success
+        When the last successful run ended, whether it is this one or an earlier one; None if that is unknown.
+    cubes
+        What became of each cube.
 
     Examples
     --------
@@ -68,7 +76,7 @@ class IndexReport:
 
     out: str = ""
     fail_on: str = "new"
-
+    run_id: str = field(default_factory=make_run_id)
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     ended: str = ""
     message: str = ""
@@ -92,6 +100,9 @@ class IndexReport:
     requests: int = 0
     bytes_read: int = 0
     is_remote: bool = False
+    newest_source: datetime | None = None
+    last_success: datetime | None = None
+    cubes: list[CubeOutcome] = field(default_factory=list)
     _slowest: list[tuple[float, str]] = field(default_factory=list)
     _started: float = field(default_factory=time.perf_counter)
 
@@ -140,6 +151,11 @@ class IndexReport:
         return self.ended in ("finished", "planned") and not self._are_failed
 
     @property
+    def is_success(self) -> bool:
+        """Whether the run did all its work and does not count as a failure: the exit code 0."""
+        return self.ended == "finished" and not self.is_failure
+
+    @property
     def is_failure(self) -> bool:
         """Whether the run counts as a failure: the exit code 1.
 
@@ -147,11 +163,13 @@ class IndexReport:
         """
         if self.ended == TOO_MANY:
             return True
-        return {"new": bool(self.new_failures), "any": self._are_failed, "never": False}[self.fail_on]
+        is_new = bool(self.new_failures) or any(one.is_failure for one in self.cubes)
+        return {"new": is_new, "any": self._are_failed, "never": False}[self.fail_on]
 
     @property
     def _are_failed(self) -> bool:
-        return any(count and status.is_failure for status, count in self.states.items())
+        misfits = [one for one in self.cubes if one.done is None or one.done.misfits or one.done.known_misfits]
+        return bool(misfits) or any(count and status.is_failure for status, count in self.states.items())
 
     def take_plan(self, plan: Plan, listed_count: int, given_up: list[Row]) -> None:
         """Count what is planned.
@@ -171,6 +189,7 @@ class IndexReport:
         self.given_up = given_up
         self.vanished = [row.source for row in plan.vanished]
         self.states = Counter(plan.states)
+        self._take_time(plan.newest)
 
     def take_row(self, row: Row, former: Status | None) -> None:
         """Count the result of one source, which was in the status `former` before.
@@ -194,12 +213,22 @@ class IndexReport:
         if not row.status.is_indexed:
             self.failed.append(row)
             return
+        self._take_time(row.identity.mtime if row.identity is not None else None)
         self.indexed_count += row.status is Status.INDEXED
         if row.status is Status.INDEXED_WITH_PROBLEMS:
             self.with_problems_count += 1
             self.with_problems.append(row)
         self.arrays += row.arrays
         self.chunks += row.chunks
+
+    def _take_time(self, mtime: str | None) -> None:
+        """Note the modification time of a source with up-to-date references."""
+        try:
+            moment = datetime.fromisoformat(mtime or "")
+        except ValueError:
+            return
+        if moment.tzinfo is not None:
+            self.newest_source = max(self.newest_source or moment, moment)
 
     def take_vanished(self, former: Status, *, is_kept: bool) -> None:
         """Count a vanished source, whose references are kept or removed.
@@ -255,17 +284,21 @@ class IndexReport:
         }
         return {
             "version": __version__,
+            "run_id": self.run_id,
             "began": self.began.isoformat(),
             "ended": self.ended,
             "message": self.message or None,
             "remedy": self.remedy or None,
             "seconds": round(self.seconds, 3),
+            "newest_source": None if self.newest_source is None else self.newest_source.isoformat(),
+            "last_success": None if self.last_success is None else self.last_success.isoformat(),
             **(numbers if self.has_run else dict.fromkeys(numbers)),
             "states": {status.key: self.states[status] if self.has_run else None for status in Status},
             "failures": [_describe(row) for row in self.failed],
             "given_up_on": [_describe(row) for row in self.given_up],
             "problem_sources": [_describe_problems(row) for row in self.with_problems],
             "vanished_sources": self.vanished,
+            "cubes": [one.to_json() for one in self.cubes],
             "slowest": [{"source": source, "seconds": round(took, 3)} for took, source in sorted(self._slowest)[::-1]],
         }
 
@@ -295,53 +328,7 @@ class IndexReport:
         index
             A label of every metric, which distinguishes several jobs on one machine.
         """
-        return "".join(f"{line}\n" for line in self._metric_lines(index))
-
-    def _metric_lines(self, index: str) -> Iterator[str]:
-        labels = {"index": index} if index else {}
-        if self.has_run:
-            yield from _metric("h5zarr_index_sources", "Listed and vanished sources by state, after the last run")
-            for status in Status:
-                yield _sample("h5zarr_index_sources", labels | {"state": status.key}, self.states[status])
-            yield from _metric("h5zarr_index_run_sources", "What the last run did, in numbers of sources")
-            for name, count in self.counts().items():
-                yield _sample("h5zarr_index_run_sources", labels | {"result": name}, count)
-        for name, about, value in (
-            ("requests", "Requests made by the last run", self.requests),
-            ("read_bytes", "Bytes read by the last run", self.bytes_read),
-            ("chunks", "Chunks of the sources indexed by the last run", self.chunks),
-            ("duration_seconds", "Duration of the last run", round(self.seconds, 3)),
-            ("has_run", "0 if the job could not run at all", int(self.has_run)),
-            ("success", "1 if every listed source has up-to-date references", int(self.is_good)),
-            ("skipped", "1 if a later run did nothing because another run was active", 0),
-            ("end_timestamp_seconds", "End time of the last run", round(self.began.timestamp() + self.seconds, 3)),
-        ):
-            yield from _metric(f"h5zarr_index_{name}", about)
-            yield _sample(f"h5zarr_index_{name}", labels, value)
-
-
-def mark_skipped(metrics: str, index: str) -> str:
-    """Return the metrics of the last run with a note that a later run did nothing, because another run was active.
-
-    All other values stay: the end time of the last run tells whether the active run takes too long.
-    """
-    kept = [line for line in metrics.splitlines() if not re.match(rf"(# \w+ )?{_SKIPPED}\b", line)]
-    about = "1 if a later run did nothing because another run was active"
-    lines = [*kept, *_metric(_SKIPPED, about), _sample(_SKIPPED, {"index": index} if index else {}, 1)]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _sample(name: str, labels: dict[str, str], value: float) -> str:
-    pairs = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items())
-    return f"{name}{{{pairs}}} {value}" if pairs else f"{name} {value}"
-
-
-def _escape(text: str) -> str:
-    return writable(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _metric(name: str, about: str) -> tuple[str, str]:
-    return f"# HELP {name} {about}.", f"# TYPE {name} gauge"
+        return metrics_text(report_gauges(self, index))
 
 
 def _describe(row: Row) -> dict[str, Any]:

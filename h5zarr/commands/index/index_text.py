@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from h5zarr.commands.index.rows import UNWRITTEN, Row, Status
+from h5zarr.commands.catalog.rows import UNWRITTEN, Row, Status
 from h5zarr.display import counted, readable, size
 
 if TYPE_CHECKING:
@@ -36,12 +36,14 @@ def end_lines(report: IndexReport, phrase: Callable[[str], str] = str) -> list[s
     lines = [*_vanished_lines(report, phrase), *given_up_lines(report, phrase)]
     if report.ended == "planned":
         return [*lines, phrase("nothing was written: dry_run=True")]
+    cubes = [phrase(line) for one in report.cubes for line in one.lines()]
     if not report.done_count and report.ended == "finished":
-        return [*lines, f"nothing to do: {counted(report.unchanged_count, 'source')} unchanged{_of_them(report)}"]
+        what = f"nothing to do: {counted(report.unchanged_count, 'source')} unchanged{_of_them(report)}"
+        return [*lines, what, *cubes]
     lines.append(" · ".join(_done_parts(report)))
     if report.with_problems_count and report.out:
         lines.append(f"h5zarr status {report.out} shows the problems")
-    return [*lines, *unfinished_lines(report)]
+    return [*lines, *cubes, *unfinished_lines(report)]
 
 
 def unfinished_lines(report: IndexReport) -> list[str]:

@@ -19,7 +19,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from h5zarr.commands.index.place import STATE, Place
+from h5zarr.commands.catalog.place import STATE, Place
+from h5zarr.commands.catalog.waiting import Stopped
 from h5zarr.errors import H5ZarrError, OutputError
 
 LEASE = f"{STATE}/lease.json"
@@ -37,12 +38,6 @@ class LeaseHeld(H5ZarrError):
     remedy = "To wait until it has finished, use wait=SECONDS."
 
 
-class Stopped(H5ZarrError):
-    """The run was stopped before it began."""
-
-    kind = "stopped"
-
-
 class Lease:
     """Held while the context lasts. `is_lost`: another run has taken it over, so this one should end.
 
@@ -54,11 +49,13 @@ class Lease:
         self,
         place: Place,
         *,
+        run_id: str = "",
         wait_seconds: float = 0.0,
         beat_seconds: float = BEAT_SECONDS,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._place = place
+        self._run_id = run_id
         self._wait_seconds = wait_seconds
         self._beat_seconds = beat_seconds
         self._is_stopped = is_stopped
@@ -117,7 +114,8 @@ class Lease:
             time.sleep(min(left, _LOOK_SECONDS))
 
     def _content(self) -> bytes:
-        lease = {"holder": self._holder, "beat": self._beat, "process": os.getpid(), **_this_process(os.getpid())}
+        lease: dict[str, Any] = {"holder": self._holder, "beat": self._beat, "process": os.getpid()}
+        lease |= {**_this_process(os.getpid()), **({"run_id": self._run_id} if self._run_id else {})}
         return json.dumps(lease).encode()
 
     def _keep(self) -> None:
@@ -146,7 +144,8 @@ def _holder_of(content: bytes | None) -> str | None:
 
 def _describe(content: bytes) -> str:
     lease = _decode_lease(content)
-    return f"process {lease.get('process', '?')} on {lease.get('host', 'an unknown machine')}"
+    run = f"run {lease['run_id']}, " if lease.get("run_id") else ""
+    return f"{run}process {lease.get('process', '?')} on {lease.get('host', 'an unknown machine')}"
 
 
 def describe_lease(content: bytes | None) -> str:

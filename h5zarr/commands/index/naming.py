@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterable
 from string import Formatter
 
-from h5zarr.commands.index.place import STATE
+from h5zarr.commands.catalog.place import STATE
 from h5zarr.errors import ArgumentError
 
 FIELDS = ("path", "directory", "name", "stem", "hash")

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from h5zarr.commands.index.listing import Listed, Listing
+from h5zarr.commands.catalog.listing import Listed, Listing
+from h5zarr.commands.catalog.rows import UNWRITTEN, Known, Row, Status, settings_of
+from h5zarr.commands.catalog.source_names import is_same, source_name
 from h5zarr.commands.index.naming import Names
-from h5zarr.commands.index.rows import UNWRITTEN, Known, Row, Status, settings_of, writable
-from h5zarr.errors import H5ZarrError, SourceChanged
-from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
-from h5zarr.io.unchanged import check_unchanged
 
 # No part of it is special: no user, query, escape, chain or "..".
-_PLAIN = re.compile(r"(?:s3|gs|https?)://[\w.-]+(?::\d+)?(?:/(?!\.)[\w.=+,~-]*)+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +51,14 @@ class Plan:
     adopted: list[Known | Row] = field(default_factory=list)  # unchanged; their `found_by` is now known
     watched: list[tuple[Task, Known | Row]] = field(default_factory=list)  # unchanged if their related files are
     states: Counter[Status] = field(default_factory=Counter)
+    newest: str = ""  # the latest modification time of an unchanged source, as its row has it
+
+    def keep(self, row: Known | Row) -> None:
+        """Count an indexed source that is unchanged."""
+        self.unchanged_count += 1
+        mtime = row.identity.mtime if row.identity is not None else None
+        if mtime is not None and mtime > self.newest:  # text in ISO 8601 and UTC sorts by time
+            self.newest = mtime
 
     @property
     def tasks(self) -> list[Task]:
@@ -119,24 +122,6 @@ def make_plan(listing: Listing, known: Iterable[Known | Row], rules: Rules) -> P
     return plan
 
 
-def source_name(url: str) -> str:
-    """Return the name of a source in the catalog, which is also its name in references."""
-    if _is_plain(url):
-        return writable(url)
-    location = Location.parse(url)
-    try:
-        return writable(location.for_references()[0])
-    except H5ZarrError:
-        return writable(location.without_secrets())  # it cannot be opened either; reading it reports why
-
-
-def _is_plain(url: str) -> bool:
-    """Return whether a URL or path is certainly its own name. A closer look at a hundred thousand takes seconds."""
-    if _PLAIN.fullmatch(url):
-        return not os.path.lexists(url[: url.index("/")])  # if it exists, this is a local path
-    return url.startswith("/") and os.path.normpath(url) == url
-
-
 def _adopt(row: Known | Row, found_by: str) -> Known | Row:
     return row._replace(found_by=found_by) if isinstance(row, Known) else replace(row, found_by=found_by)
 
@@ -147,7 +132,7 @@ def _sort_in(plan: Plan, listed: Listed, row: Known | Row, rules: Rules) -> None
     settings = settings_of(rules.settings, row.status, strict=rules.strict)
     is_current = is_unchanged and row.settings == settings and not rules.force
     if is_current and row.status.is_indexed and not row.related:
-        plan.unchanged_count += 1
+        plan.keep(row)
         return
     task = Task(
         listed.url,
@@ -168,14 +153,3 @@ def _sort_in(plan: Plan, listed: Listed, row: Known | Row, rules: Rules) -> None
         plan.watched.append((task, row))
     else:
         plan.given_up.append(row)
-
-
-def is_same(before: Identity | None, now: Identity | None) -> bool:
-    """Return whether a source is unchanged. If its state is unknown it is read again; reading reports why."""
-    if before is None or now is None:
-        return before is now
-    try:
-        check_unchanged("", before, now)
-    except SourceChanged:
-        return False
-    return True

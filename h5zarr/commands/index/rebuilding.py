@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
-from h5zarr.commands.index.place import STATE, Place
-from h5zarr.commands.index.rows import Row, Status, writable
+from h5zarr.commands.catalog.place import STATE, Place
+from h5zarr.commands.catalog.rows import Row, Status, writable
 from h5zarr.commands.index.watching import encode_related
 from h5zarr.commands.index.work import IndexSettings
 from h5zarr.containers.container import Container, Content, Output

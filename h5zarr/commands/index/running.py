@@ -10,22 +10,26 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 
-from h5zarr.commands.index.catalog import Catalog
+from h5zarr.commands.catalog.catalog import Catalog
+from h5zarr.commands.catalog.listing import Listing
+from h5zarr.commands.catalog.place import STATE, Place
+from h5zarr.commands.catalog.rows import Row, Status
+from h5zarr.commands.catalog.source_names import source_name
+from h5zarr.commands.catalog.waiting import Stopped, wait_for
+from h5zarr.commands.index.cubes import CubeSpec, follow, record_cubes
 from h5zarr.commands.index.dispatch import Dispatcher
 from h5zarr.commands.index.index_report import TAKEN_OVER, TOO_MANY, IndexReport
-from h5zarr.commands.index.lease import Lease, Stopped
-from h5zarr.commands.index.listing import Listing
-from h5zarr.commands.index.place import STATE, Place
-from h5zarr.commands.index.planning import Plan, Rules, Task, make_plan, source_name
+from h5zarr.commands.index.lease import Lease
+from h5zarr.commands.index.planning import Plan, Rules, Task, make_plan
 from h5zarr.commands.index.rebuilding import is_references, rebuild_rows
-from h5zarr.commands.index.rows import Row, Status
-from h5zarr.commands.index.waiting import wait_for
+from h5zarr.commands.index.run_id import RunLogger
+from h5zarr.commands.index.run_record import record_run
 from h5zarr.commands.index.watching import settle_watched
 from h5zarr.commands.index.work import IndexSettings
 from h5zarr.commands.index.workers import Workers
 from h5zarr.display import counted
+from h5zarr.errors import H5ZarrError
 from h5zarr.formats import paused_collector
-from h5zarr.logs import LOG
 
 _FLUSH_SECONDS, _FLUSH_ROWS = 2.0, 1000
 _MOST_PARTS = 64
@@ -45,6 +49,7 @@ class IndexJob:
     dry_run: bool = False
     rebuild_catalog: bool = False
     wait: float = 0.0
+    cubes: tuple[CubeSpec, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +69,8 @@ class IndexRun:
     settings: IndexSettings
     job: IndexJob
     watch: IndexWatch
-    report: IndexReport = field(default_factory=IndexReport)
+    report: IndexReport
+    _log: RunLogger = field(init=False)
     _lease: Lease | None = None
     _flushed_at: float = 0.0
     _replaced: list[str] = field(default_factory=list)
@@ -72,6 +78,7 @@ class IndexRun:
 
     def __post_init__(self) -> None:
         self.report.out, self.report.fail_on = self.place.shown, self.job.fail_on
+        self._log = RunLogger(self.report.run_id)
 
     @contextmanager
     def leased(self) -> Iterator[None]:
@@ -80,13 +87,14 @@ class IndexRun:
             yield
             return
         wait_seconds, is_stopped = self.job.wait, self.watch.is_stopped
-        with Lease(self.place, wait_seconds=wait_seconds, is_stopped=is_stopped) as self._lease:
+        run_id = self.report.run_id
+        with Lease(self.place, run_id=run_id, wait_seconds=wait_seconds, is_stopped=is_stopped) as self._lease:
             self.place.sweep("" if self._lease.is_inherited else STATE)
             yield
 
     def go(self, find: Callable[[], Listing], catalog: Catalog | None, hire: Callable[[], Workers]) -> IndexReport:
         """Do the planned work and return the report. If there is no catalog, rebuild it from the outputs."""
-        LOG.info("index %s: listing the sources", self.place.shown)
+        self._log.info("index %s: listing the sources", self.place.shown)
         plan, catalog = self._plan(find(), catalog)
         self._log_plan(plan)
         self.watch.on_plan(plan)
@@ -102,30 +110,54 @@ class IndexRun:
         if not self._is_stopped():
             self._settle_vanished(catalog.find(vanished), catalog)
             catalog.fold()
+            self._follow_cubes()
         else:
             catalog.flush()
-        return self._end(self._why_stopped())
+        self._end(how := self._why_stopped())
+        if how != TAKEN_OVER:
+            self._record_run()
+        return self.report
+
+    def _follow_cubes(self) -> None:
+        """Bring the cubes up to date with the catalog, one after the other."""
+        for spec in self.job.cubes:
+            if self._is_stopped():
+                return
+            access, options = self.settings.access, self.settings.output_options
+            outcome = follow(spec, self.place, access, options, prune=self.job.prune)
+            self.report.cubes.append(outcome)
+            for line in outcome.lines():
+                (self._log.warning if outcome.is_failure else self._log.info)("%s", line)
+        if self.job.cubes:
+            record_cubes(self.place, self.report.cubes)
 
     def _end(self, how: str) -> IndexReport:
         report = self.report.end(how)
         counts = {status.key: report.states[status] for status in Status}
-        LOG.info("index %s: %s after %.1f s; sources: %s", self.place.shown, how, report.seconds, counts)
+        self._log.info("index %s: %s after %.1f s; sources: %s", self.place.shown, how, report.seconds, counts)
         return report
+
+    def _record_run(self) -> None:
+        """Record how the run ended. The work is done and in the catalog, so it does not fail for this."""
+        try:
+            record_run(self.place, self.report)
+        except H5ZarrError as error:
+            self._log.warning("%s: how the run ended could not be recorded: %s", self.place.shown, error)
 
     def _log_plan(self, plan: Plan) -> None:
         self._task_count = len(plan.tasks)
         counts = (len(plan.new), len(plan.changed), len(plan.retried), plan.unchanged_count)
-        LOG.info("index %s: %d new, %d changed, %d tried again, %d unchanged", self.place.shown, *counts)
+        self._log.info("index %s: %d new, %d changed, %d tried again, %d unchanged", self.place.shown, *counts)
 
     def _log_row(self, row: Row) -> None:
         """Log failures, and the progress: about twenty times in a run, or for each file if there are few."""
         done = self.report.done_count
         if row.status.is_failure:
-            LOG.warning("%s: %s", row.source, row.reason)
+            self._log.warning("%s: %s", row.source, row.reason)
         if done % max(1, self._task_count // _LOG_STEPS) == 0 or done == self._task_count:
             failed = self.report.failed_count
             count = counted(self._task_count, "file")
-            LOG.info("index %s: %d of %s, %d failed", self.place.shown, done, count, failed)
+            self._log.info("index %s: %d of %s, %d failed", self.place.shown, done, count, failed)
 
     def _plan(self, listing: Listing, catalog: Catalog | None) -> tuple[Plan, Catalog]:
         """Return the plan and the catalog. The listing, which may be large, is dropped."""

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from h5zarr.commands.index.listing import Listing, ask_identity
-from h5zarr.commands.index.planning import Plan, is_same, source_name
-from h5zarr.commands.index.waiting import map_at_once
+from h5zarr.commands.catalog.listing import Listing, ask_identity
+from h5zarr.commands.catalog.source_names import is_same, source_name
+from h5zarr.commands.catalog.waiting import map_at_once
+from h5zarr.commands.index.planning import Plan
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
@@ -66,7 +67,7 @@ def settle_watched(
         if states is None or not all(is_same(before, now[name]) for name, before in states.items()):
             plan.changed.append(replace(task, attempts=0))
         elif row.status.is_indexed:
-            plan.unchanged_count += 1
+            plan.keep(row)
         else:
             plan.given_up.append(row)
 

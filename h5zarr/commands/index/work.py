@@ -14,10 +14,10 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from h5zarr import __version__
-from h5zarr.commands.index.listing import ask_identity
-from h5zarr.commands.index.place import Place
+from h5zarr.commands.catalog.listing import ask_identity
+from h5zarr.commands.catalog.place import Place
+from h5zarr.commands.catalog.rows import UNWRITTEN, Row, Status, settings_of
 from h5zarr.commands.index.planning import Task
-from h5zarr.commands.index.rows import UNWRITTEN, Row, Status, settings_of
 from h5zarr.commands.index.watching import encode_related
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translate import run_translation

@@ -29,7 +29,8 @@ nbytes      null if the references are a directory
 format      name (references), container, version of h5zarr (null: written by another tool)
 sources     url and nbytes (null: not recorded) of each file that the references refer to
 cube        axes (name, group, length) and pieces (source, and at: for each axis, a list of ranges: position, position
-            in the file, length); null unless h5zarr joined several files
+            in the file, length), and misfits: files that updates left out (url, kind, reason); null unless h5zarr
+            joined several files
 datasets    layout is chunked, with chunk_shape (null if the lengths of chunks differ), chunk_grid as in Zarr,
             chunks_referenced, chunks_inlined, chunks_missing, chunks_total, nbytes (of referenced chunks, null if
             unknown) and inlined_nbytes; or has kind parts and parts: path, boxes (for each axis: position, position in
@@ -80,7 +81,8 @@ def _cube(layout: CubeLayout) -> Json:
         {"name": path.rpartition("/")[2], "group": parent(path), "length": length}
         for path, length in layout.axes.items()
     ]
-    return {"axes": axes, "pieces": layout.to_json()["pieces"]}
+    misfits = [one.to_json() for one in layout.misfits]
+    return {"axes": axes, "pieces": layout.to_json()["pieces"], "misfits": misfits}
 
 
 def _problems(problems: tuple[Problem, ...]) -> list[Json]:

@@ -25,7 +25,7 @@ from h5zarr.commands.inspect.values import unknown_path
 from h5zarr.commands.inspect.variables import row_lines
 from h5zarr.commands.inspect.view import View, column_width, padded
 from h5zarr.commands.inspect.zarr_values import describe_attributes, type_text
-from h5zarr.containers.layout_text import axis_lines, piece_lines
+from h5zarr.containers.layout_text import axis_lines, misfit_lines, piece_lines
 from h5zarr.display import counted, readable, size
 from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog, cost_text
@@ -90,6 +90,7 @@ def _origin_lines(found: InspectedReferences, view: View) -> Iterator[str]:
         yield f"  cube of {counted(len(found.cube.pieces), 'file')}:"
         yield from (f"    {line}" for line in axis_lines(found.cube))
         yield from (f"      {line}" for line in piece_lines(found.cube, view.limit(FILES)))
+        yield from (f"      {line}" for line in misfit_lines(found.cube))
         return
     files = [
         f"{readable(str(Location.parse(url)))}{f', {size(nbytes)}' if nbytes is not None else ''}"

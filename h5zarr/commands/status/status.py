@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from h5zarr.commands.index.catalog import CATALOG, Catalog
+from h5zarr.commands.catalog.catalog import CATALOG, Catalog
+from h5zarr.commands.catalog.place import Place
+from h5zarr.commands.catalog.rows import Row, Status
+from h5zarr.commands.index.cubes import read_cubes, recorded_lines
 from h5zarr.commands.index.index_text import without_source
 from h5zarr.commands.index.lease import LEASE, describe_lease
-from h5zarr.commands.index.place import Place
-from h5zarr.commands.index.rows import Row, Status
+from h5zarr.commands.index.run_record import RunRecord, read_record
 from h5zarr.display import counted, readable, summary_repr
 from h5zarr.errors import H5ZarrError, SourceTimeout
 from h5zarr.io.access import Access
@@ -47,6 +49,11 @@ class Summary:
         When the catalog last changed.
     run
         Whether a run is active or has ended early, as text; "" if the last run finished.
+    last_run
+        The record of the last run that ended: `run_id`, `ended`, `time`, and the time and id of the last successful
+        run; None if there is no record.
+    cubes
+        What became of each cube in the last run.
 
     Examples
     --------
@@ -63,6 +70,8 @@ class Summary:
     empty_count: int = 0
     newest: datetime | None = None
     run: str = ""
+    last_run: RunRecord | None = None
+    cubes: list[dict[str, Any]] = field(default_factory=list)
 
     def __repr__(self) -> str:
         counts = (f"{self.counts[status]:,} {status}" for status in Status)
@@ -82,6 +91,8 @@ class Summary:
         document |= {"arrays": self.arrays, "chunks": self.chunks, "without_arrays": self.empty_count}
         document["newest"] = None if self.newest is None else self.newest.isoformat()
         document["run"] = self.run or None
+        document["last_run"] = None if self.last_run is None else self.last_run.to_json()
+        document["cubes"] = self.cubes
         for status in _ATTENTION:
             document[status.key] = [_describe(row) for row in self.others if row.status is status]
         return document
@@ -125,6 +136,8 @@ def status(
     summary = Summary()
     try:
         summary.run = describe_lease(place.read(LEASE))  # before the catalog: a run may finish in between
+        summary.last_run = read_record(place)
+        summary.cubes = read_cubes(place)
     except SourceTimeout:
         raise  # reading the catalog would take the same time again
     except H5ZarrError:
@@ -156,8 +169,11 @@ def summary_lines(summary: Summary, *, show_all: bool = False, phrase: Callable[
     yield f"{counted(summary.chunks, 'chunk')} in {counted(summary.arrays, 'array')}{empty}"
     if summary.newest is not None:
         yield f"catalog last changed {summary.newest:%Y-%m-%d %H:%M:%S} UTC"
+    if (last := summary.last_run) is not None:
+        yield from _last_lines(last)
     if summary.run:
         yield summary.run
+    yield from recorded_lines(summary.cubes)
     for status in _ATTENTION:
         reasons = _by_reason([row for row in summary.others if row.status is status])
         shown = list(reasons.items())[: None if show_all else _REASONS]
@@ -170,6 +186,13 @@ def summary_lines(summary: Summary, *, show_all: bool = False, phrase: Callable[
         if len(reasons) > len(shown):
             yield ""
             yield f"{status}: and {counted(len(reasons) - len(shown), 'more reason')}"
+
+
+def _last_lines(last: RunRecord) -> Iterator[str]:
+    yield f"last run {last.time:%Y-%m-%d %H:%M:%S} UTC: {readable(last.ended)} ({readable(last.run_id)})"
+    if last.last_success is not None and last.last_success != last.time:
+        run_id = readable(last.last_success_run_id or "unknown run")
+        yield f"last successful run {last.last_success:%Y-%m-%d %H:%M:%S} UTC ({run_id})"
 
 
 def _some(sources: Sequence[str], most: int | None) -> Iterator[str]:

@@ -14,8 +14,9 @@ from h5zarr.commands.translate.related import Related, find_related
 from h5zarr.commands.translate.translation import ProblemsFound, Translation
 from h5zarr.containers.container import Commit, Container, Fitted, Output
 from h5zarr.containers.fitting import fit
-from h5zarr.containers.provenance import Provenance, SourceState
+from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.registry import check_output_before, container_for_output
+from h5zarr.containers.source_state import SourceState
 from h5zarr.encode.encode import Encoded, Encoding
 from h5zarr.errors import Problem
 from h5zarr.formats import naming_errors, paused_collector, scan_any

@@ -7,15 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from h5zarr.commands.verify.aligned_truth import align_variable
 from h5zarr.commands.verify.comparing import ArrayComparer, Run, Work
 from h5zarr.commands.verify.cube_places import Cell, find_stored
 from h5zarr.commands.verify.cube_truths import Truths, owner_of_bounds, time_units
-from h5zarr.commands.verify.cube_values import CubeArray, FileVariable, cell_differs, missing_differs
+from h5zarr.commands.verify.cube_values import CubeArray, FileVariable, cell_differs, missing_differs, slots_differ
 from h5zarr.commands.verify.differences import Difference, Unreadable, Values
 from h5zarr.commands.verify.regions import Region
 from h5zarr.commands.verify.verified_arrays import Outcome
 from h5zarr.containers.cube_layout import CubeLayout
 from h5zarr.errors import H5ZarrError, MalformedFile
+from h5zarr.zarr_model.axis_layout import find_layout
 from h5zarr.zarr_model.hierarchy import ArrayNode
 
 
@@ -80,6 +82,12 @@ class CubeComparer(ArrayComparer):
                 break
         if first is not None:
             return f"{first[0]}, in {self.truths.name(first[1])}"
+        layout = find_layout(self.layout.recipe.get("along"), array.stored.variable.rpartition("/")[2])
+        if layout is not None and array.stored.variable in self.layout.axes and array.times is not None:
+            slots, units = layout.lay_out(array.times.calendar)
+            expected = slots[cell.start[0] : cell.start[0] + len(values)]
+            difference = slots_differ(values, expected, array.times, units)
+            return "" if difference is None else str(difference.moved(cell.start))
         missing = missing_differs(array, values, cell)
         return "" if missing is None else str(missing)
 
@@ -94,9 +102,10 @@ class CubeComparer(ArrayComparer):
                 continue
             attributes = dict(variable.attributes())
             of_owner = {} if owner is None else self.truths.attributes(number, owner)
+            own = {dimension: axis.lengths.get(number, 0) for dimension, axis in array.stored.axes.items()}
             yield FileVariable(
                 number=number,
-                variable=variable,
+                variable=align_variable(variable, array.node, own),
                 attributes=attributes,
                 times=time_units(attributes, of_owner),
                 lengths=self._lengths(array, number),

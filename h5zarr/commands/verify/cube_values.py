@@ -16,11 +16,13 @@ from h5zarr.commands.verify.verified_arrays import TrueVariable, cast_fill, plai
 from h5zarr.zarr_model.calendars import STEPS, TimeUnits, share_dates
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json
 from h5zarr.zarr_model.missing import FILL_VALUE, decode_missing
+from h5zarr.zarr_model.units import canonical_units
 
 PARAMETERS = ("scale_factor", "add_offset", FILL_VALUE, "missing_value")
 """Attributes that say which number a stored number means. They may differ between files."""
 
-_MEANING = (*PARAMETERS, "_Unsigned", "_Encoding", "dtype")
+_NUMBERS = (*PARAMETERS, "_Unsigned")
+_MEANING = (*_NUMBERS, "_Encoding", "dtype")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,7 +74,8 @@ def cell_differs(array: CubeArray, cell: Cell, found: Values, file: FileVariable
         expected = expected[inside]
     # Along an axis that the variable got, all elements of a file are the same.
     expected = np.broadcast_to(expected, (*found.shape[:new], *expected.shape))
-    found = found[tuple(slice(0, length) for length in expected.shape)]
+    if expected.shape:  # () would take text out of its array
+        found = found[tuple(slice(0, length) for length in expected.shape)]
     difference = _values_differ(array, found, expected, file)
     return None if difference is None else difference.moved(cell.start)
 
@@ -107,9 +110,9 @@ def _meaning_differs(array: CubeArray, cell: Cell, file: FileVariable) -> Differ
         return Difference("units", found, expected)
     if ours is not None and theirs is not None and not share_dates((ours.calendar, theirs.calendar)):
         return Difference("calendar", repr(ours.calendar), repr(theirs.calendar))
-    is_converted = _is_converted(ours, theirs)
+    is_converted = _is_converted(array, file)
     for name in _MEANING:
-        if is_converted and name in PARAMETERS:
+        if is_converted and name in _NUMBERS:
             continue  # applied when times are compared
         if name in array.parameters:
             if difference := _parameter_differs(array, cell, file, name):
@@ -133,6 +136,8 @@ def _same(array: CubeArray, file: FileVariable, name: str) -> bool:
         return True
     if name == FILL_VALUE:
         found, expected = plain_fill(found), cast_fill(expected, array.node)
+    if name == "units" and isinstance(found, str) and isinstance(expected, str):
+        return canonical_units(found) == canonical_units(expected)
     return same_json(found, expected)
 
 
@@ -152,19 +157,23 @@ def _parameter_differs(array: CubeArray, cell: Cell, file: FileVariable, name: s
 # --- values
 
 
-def _is_converted(ours: TimeUnits | None, theirs: TimeUnits | None) -> bool:
+def _is_converted(array: CubeArray, file: FileVariable) -> bool:
+    """Return whether times were written again: in other units, unpacked, or with another mark for missing ones."""
+    ours, theirs = array.times, file.times
     if ours is None or theirs is None:
         return False
-    return (ours.step, ours.epoch) != (theirs.step, theirs.epoch)
+    if (ours.step, ours.epoch) != (theirs.step, theirs.epoch):
+        return True
+    return not array.node.manifest.count and not all(_same(array, file, name) for name in _NUMBERS)
 
 
 def _values_differ(array: CubeArray, found: Values, expected: Values, file: FileVariable) -> Difference | None:
-    if array.times is not None and file.times is not None and _is_converted(array.times, file.times):
+    if array.times is not None and file.times is not None and _is_converted(array, file):
         masks = (
             _is_missing(found, array.node.attributes, array.node),
             _is_missing(expected, file.attributes, array.node),
         )
-        return times_differ(found, expected, array.times, file.times, masks)
+        return times_differ(found, expected, array.times, file, masks)
     is_number = found.dtype.kind in "iuf" and expected.dtype.kind in "iuf"
     if (
         is_number
@@ -189,24 +198,47 @@ def _is_missing(values: Values, attributes: Mapping[str, Any], node: ArrayNode) 
 
 
 def times_differ(
-    found: Values, expected: Values, ours: TimeUnits, theirs: TimeUnits, missing: tuple[Values, Values]
+    found: Values, expected: Values, ours: TimeUnits, file: FileVariable, missing: tuple[Values, Values]
 ) -> Difference | None:
-    """Return how times in different units differ. A float may be the nearest one to the time.
+    """Return how times in different units differ. Floating-point times may be rounded, as xarray rounds them.
 
     `missing` says which of each are missing.
     """
+    theirs, numbers = file.times, _unpack(expected, file.attributes)
+    assert theirs is not None
+    unit = 1 if theirs.is_of_numpy else 1_000  # nanoseconds in the unit of xarray's dates
+    kind = np.float32 if numbers is not expected else numbers.dtype  # xarray may unpack to this type
     for index in np.ndindex(found.shape):
         if missing[0][index] and missing[1][index]:
             continue
-        count, number = found[index].item(), expected[index].item()
+        count, number = found[index].item(), numbers[index].item()
         is_same = missing[0][index] == missing[1][index]
         if is_same:
             made = (count * ours.step + ours.epoch - theirs.epoch) / theirs.step
-            room = float(np.spacing(np.abs(expected[index]))) if expected.dtype.kind == "f" else 0
+            is_float = numbers.dtype.kind == "f"
+            room = 3 * float(np.spacing(np.abs(numbers[index].astype(kind)))) + unit / theirs.step if is_float else 0
             is_same = abs(made - number) <= room
         if not is_same:
             return Difference("time", _shown(count, ours), _shown(number, theirs), index)
     return None
+
+
+def slots_differ(found: Values, expected: Values, ours: TimeUnits, units: TimeUnits) -> Difference | None:
+    """Return how the times of an axis differ from those that were laid out ahead."""
+    for number, (count, other) in enumerate(zip(found.tolist(), expected.tolist(), strict=True)):
+        if count * ours.step + ours.epoch != other * units.step + units.epoch:
+            return Difference("time", _shown(count, ours), _shown(other, units), (number,))
+    return None
+
+
+def _unpack(values: Values, attributes: Mapping[str, Any]) -> Values:
+    """Return the numbers that packed ones mean."""
+    scale, offset = (attributes.get(name) for name in ("scale_factor", "add_offset"))
+    if attributes.get("_Unsigned") == "true" and values.dtype.kind == "i":
+        values = values.astype(values.dtype.newbyteorder("=")).view(f"u{values.dtype.itemsize}")
+    if scale is None and offset is None:
+        return values
+    return values * float(1 if scale is None else scale) + float(0 if offset is None else offset)
 
 
 def _shown(number: float, units: TimeUnits) -> str:

@@ -15,6 +15,8 @@ from h5zarr.errors import Problem, Unrepresentable
 from h5zarr.io.location import Location
 from h5zarr.zarr_model.hierarchy import Hierarchy, Json
 
+SOURCES = "sources"
+
 
 def find_odd(hierarchy: Hierarchy) -> dict[str, list[str]]:
     """Return the names of attributes with NaN or infinities, by the path of their node."""
@@ -102,6 +104,29 @@ def read_sources(own_metadata: Json) -> tuple[str, ...]:
     return tuple(str(source["url"]) for source in recorded if isinstance(source, dict) and "url" in source)
 
 
+def encode_urls(hierarchy: Hierarchy, provenance: Provenance) -> Json:
+    """Return the URLs that a snapshot should record, in the order of their numbers; SOURCES if they are its sources."""
+    if hierarchy.urls == tuple(source.url for source in provenance.sources) and all(map(_is_settled, hierarchy.urls)):
+        return SOURCES
+    places = map(Location.parse, hierarchy.urls)
+    return [place.without_secrets() if place.path is None else place.absolute() for place in places]
+
+
+def _is_settled(url: str) -> bool:
+    """Return whether a URL means the same in every directory."""
+    return url.startswith("/") or "://" in url
+
+
+def read_urls(own_metadata: Json) -> tuple[str, ...] | None:
+    """Return the URLs that a snapshot refers to, in the order of their numbers; None if it does not say."""
+    match own_metadata:
+        case {"refers_to": "sources", "sources": list(sources)}:
+            return tuple(str(source["url"]) for source in sources)
+        case {"refers_to": list(urls)}:
+            return tuple(map(str, urls))
+    return None
+
+
 def restore_nodes(nodes: Mapping[str, Json], own_metadata: Json) -> dict[str, Json]:
     """Return metadata by path, with the order and the numbers that `own_metadata` records, if any."""
     extras = own_metadata if isinstance(own_metadata, dict) else {}
@@ -111,6 +136,11 @@ def restore_nodes(nodes: Mapping[str, Json], own_metadata: Json) -> dict[str, Js
         if path in found and isinstance(attributes := found[path].get("attributes"), dict):
             found[path] = {**found[path], "attributes": read_words(attributes, names)}
     return found
+
+
+def encode_entries(nodes: Mapping[str, Json]) -> dict[str, Json]:
+    """Return metadata by key, given metadata by path."""
+    return {f"{path}/zarr.json".lstrip("/"): metadata for path, metadata in nodes.items()}
 
 
 def encode_order(paths: Iterable[str]) -> list[int]:

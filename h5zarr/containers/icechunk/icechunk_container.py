@@ -68,7 +68,7 @@ class IcechunkContainer:
 
         access = sources.access
         options = access.options_for(location.without_mark(self.traits.mark))
-        snapshot = read_icechunk(location, options, at, access.network)
+        snapshot = read_icechunk(location, options, at, sources)
         if snapshot.source_options and not access.storage_options:
             access = replace(access, storage_options={"s3": snapshot.source_options})
         return snapshot.references, replace(sources, access=access)

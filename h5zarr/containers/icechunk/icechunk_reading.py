@@ -1,65 +1,57 @@
 """Read a snapshot of any Icechunk repository as a `Hierarchy`.
 
-Icechunk's store returns metadata unchanged. Icechunk 2 lists the locations of chunks; for version 1, h5zarr reads the
-manifests, which are specified. Chunks that the repository itself holds become inline, up to a limit.
+Icechunk's store returns metadata unchanged. The chunks of snapshots that h5zarr wrote are located when they are used;
+those of other tools are listed at once. Chunks that the repository itself holds become inline, up to a limit.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-from base64 import b64encode
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
-from h5zarr.containers.chunk_runs import Run
 from h5zarr.containers.container import ABSENT, Commit, Content, Output, State
-from h5zarr.containers.icechunk.extras import read_sources, restore_nodes
-from h5zarr.containers.icechunk.listing import list_chunks
-from h5zarr.containers.icechunk.locations import find_location, restore_url
-from h5zarr.containers.icechunk.manifest_file import INLINE, NATIVE, VIRTUAL, ListedChunks
-from h5zarr.containers.icechunk.storage import Place, ask, find_place, open_to_read, options_of_containers, quiet
+from h5zarr.containers.icechunk.extras import encode_entries, read_sources, read_urls, restore_nodes
+from h5zarr.containers.icechunk.late_arrays import LateArrays, RepositoryFiles, find_manifests
+from h5zarr.containers.icechunk.listing import read_listed
+from h5zarr.containers.icechunk.storage import (
+    Place,
+    ask,
+    find_place,
+    fsspec_options,
+    open_to_read,
+    options_of_containers,
+    quiet,
+)
+from h5zarr.containers.icechunk.store_keys import has_content, read_nodes
 from h5zarr.containers.output import output_timeout
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, References, assemble, naming_errors
-from h5zarr.encode.inlining import Inlining
 from h5zarr.errors import (
     H5ZarrError,
-    MalformedFile,
     OutputError,
-    Problem,
     SourceError,
     SourceGone,
     SourceTimeout,
     WrongOutput,
     WrongSource,
 )
+from h5zarr.io.access import Access
 from h5zarr.io.location import Location
-from h5zarr.io.network import USUAL_NETWORK, NetworkPolicy
 from h5zarr.io.source import Identity
-from h5zarr.zarr_model.chunk_keys import KeyLayout
+from h5zarr.read.sources import Sources
 from h5zarr.zarr_model.hierarchy import Json
 
 MAIN = "main"
-_MOST_HELD_NBYTES = Inlining().total_nbytes
 _KEYS = {"name": "default", "configuration": {"separator": "/"}}  # the only one in Icechunk
-_AT_ONCE = 64
 _NO_REPOSITORY = State(
     Content.OTHER, what="neither an empty directory nor a repository that Icechunk opens", is_replaceable=False
 )
 _NO_REGION = "Icechunk needs the region of the bucket"
 _GIVE_REGION = "Give region=us-east-1, or whichever it is, in {}, or set AWS_REGION."
-_UNCHECKED = Problem(
-    "/",
-    "unchecked",
-    "h5zarr did not write this snapshot, so it cannot tell whether the source files have changed since",
-    "The package icechunk compares them when it reads; otherwise translate the files again.",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -74,11 +66,12 @@ def read_icechunk(
     location: Location,
     storage_options: Mapping[str, Any] | None = None,
     at: str | None = None,
-    network: NetworkPolicy = USUAL_NETWORK,
+    sources: Sources | None = None,
 ) -> Snapshot:
     """Return the content of a snapshot: the newest of the branch `at`, or the one with this tag or identifier.
 
     The location is icechunk+file:///directory or icechunk+s3://bucket/prefix; `storage_options` are for accessing it.
+    `sources` keep the connections for reading the rest later.
     Raises SourceError if there is no such repository or snapshot, or if its server does not answer.
     """
     options = dict(storage_options or {})
@@ -87,7 +80,7 @@ def read_icechunk(
         if place.directory is not None and not os.path.isdir(place.directory):  # Icechunk would create it
             raise SourceGone(f"{place.shown}: no such directory")
         with quiet(place):
-            return _read(place, options, at or MAIN, network.timeout_seconds)
+            return _read(place, options, at or MAIN, sources or Sources(urls=()))
 
 
 def find_state(output: Output) -> State:
@@ -129,7 +122,7 @@ def state_of(repository: Any, session: Any) -> State:
     from zarr.core.sync import sync
 
     identity = Identity(nbytes=0, version=session.snapshot_id)
-    if not sync(_has_content(session.store)):
+    if not sync(has_content(session.store)):
         return State(Content.NOTHING, identity)
     own_metadata = (repository.lookup_snapshot(session.snapshot_id).metadata or {}).get("h5zarr")
     if not isinstance(own_metadata, dict):
@@ -137,28 +130,41 @@ def state_of(repository: Any, session: Any) -> State:
     return State(Content.OWN, identity, sources=read_sources(own_metadata))
 
 
-async def _has_content(store: Any) -> bool:
-    """Return whether a snapshot has anything besides an empty root group."""
-    root = await _get(store, "zarr.json")
-    if root is not None and json.loads(root).get("attributes"):
-        return True
-    return any([name != "zarr.json" async for name in store.list_dir("")])
-
-
-def _read(place: Place, options: Mapping[str, Any], at: str, timeout_seconds: float) -> Snapshot:
+def _read(place: Place, options: Mapping[str, Any], at: str, sources: Sources) -> Snapshot:
     from zarr.core.sync import sync
 
     storage = open_to_read(place, options)
-    repository, session = ask(place, timeout_seconds, lambda: _open_session(storage, at, place))
-    own_metadata = (repository.lookup_snapshot(session.snapshot_id).metadata or {}).get("h5zarr")
+    network = sources.access.network
+    repository, session = ask(place, network.timeout_seconds, lambda: _open_session(storage, at, place))
+    stored = sync(read_nodes(session.store))
+    # The function that is not asynchronous blocks all threads while it waits for the server.
+    snapshot = sync(repository.inspect_snapshot_async(session.snapshot_id))
+    snapshot = snapshot if isinstance(snapshot, dict) else json.loads(snapshot)
+    own_metadata = (snapshot["metadata"] or {}).get("h5zarr")
+    access = Access(storage_options=fsspec_options(options), network=network)
+    files = RepositoryFiles(place, replace(sources, access=access))
     with naming_errors(place.shown):
         provenance = None if own_metadata is None else Provenance.from_json(own_metadata)
-        nodes: dict[str, Json] = sync(_read_nodes(session.store))
-        arrays = [path for path, metadata in nodes.items() if metadata.get("node_type") == "array"]
-        listed = list_chunks(repository, session, arrays, place, options)
-        reading = _Reading(restore_nodes(nodes, own_metadata), listed, provenance)
-        sync(reading.hold(session.store))
-        return Snapshot(references=reading.finish(), source_options=options_of_containers(repository.config))
+        manifests = find_manifests(snapshot)
+        nodes = _with_keys(restore_nodes(stored, own_metadata), manifests)
+        urls = read_urls(own_metadata)
+        if provenance is not None and urls is not None:
+            references = _read_late(nodes, provenance, LateArrays(manifests=manifests, files=files, urls=urls))
+        else:
+            references = read_listed(session, nodes, provenance, manifests, files)
+    return Snapshot(references=references, source_options=options_of_containers(repository.config))
+
+
+def _with_keys(nodes: Mapping[str, Json], manifests: Collection[str]) -> dict[str, Json]:
+    """Return metadata by path, with the only chunk keys of Icechunk in arrays that have chunks."""
+    return {path: {**one, "chunk_key_encoding": _KEYS} if path in manifests else one for path, one in nodes.items()}
+
+
+def _read_late(nodes: Mapping[str, Json], provenance: Provenance, arrays: LateArrays) -> References:
+    """Return the references that h5zarr wrote. Their chunks are located when they are used."""
+    found = assemble(Document(entries=encode_entries(nodes), provenance=provenance))
+    made = {**found.hierarchy.nodes, **arrays.locate(found.hierarchy.nodes)}
+    return replace(found, hierarchy=replace(found.hierarchy, nodes=made, urls=arrays.urls))
 
 
 def _open_session(storage: Any, at: str, place: Place) -> tuple[Any, Any]:
@@ -176,116 +182,6 @@ def _open_session(storage: Any, at: str, place: Place) -> tuple[Any, Any]:
         known = ", ".join(sorted({*repository.list_branches(), *repository.list_tags()}))
         what = f"{place.shown}: no branch, tag or snapshot is named {at!r}"
         raise SourceGone(what, remedy=f"Known names: {known}.") from None
-
-
-async def _read_nodes(store: Any) -> dict[str, Json]:
-    """Return the metadata of all nodes, by path, groups before their members."""
-    root = await _get(store, "zarr.json")
-    found = {"/": {"zarr_format": 3, "node_type": "group"} if root is None else json.loads(root)}
-    level = ["/"]
-    while level:
-        inside = []
-        for path in level:
-            above = path.rstrip("/")
-            inside += [f"{above}/{name}" async for name in store.list_dir(above[1:]) if name != "zarr.json"]
-        texts = await _get_all(store, [f"{path[1:]}/zarr.json" for path in inside])
-        documents = {path: json.loads(text) for path, text in zip(inside, texts, strict=True) if text is not None}
-        found |= documents
-        level = [path for path, metadata in documents.items() if metadata.get("node_type") == "group"]
-    return found
-
-
-async def _get_all(store: Any, keys: Sequence[str]) -> list[bytes | None]:
-    """Return the values of keys, requested concurrently."""
-    found: list[bytes | None] = []
-    for first in range(0, len(keys), _AT_ONCE):
-        found += await asyncio.gather(*(_get(store, key) for key in keys[first : first + _AT_ONCE]))
-    return found
-
-
-async def _get(store: Any, key: str) -> bytes | None:
-    from zarr.core.buffer import default_buffer_prototype
-
-    found = await store.get(key, default_buffer_prototype())
-    return None if found is None else bytes(found.to_bytes())
-
-
-class _Reading:
-    """The content of a snapshot while it is converted to references: metadata and chunks by path."""
-
-    def __init__(
-        self, nodes: Mapping[str, Json], listed: Mapping[str, ListedChunks], provenance: Provenance | None
-    ) -> None:
-        self._provenance = provenance
-        self._problems: list[Problem] = []
-        self._listed = dict(listed)
-        self._nodes = dict(nodes)
-        self._held: dict[str, str] = {}
-        self._urls = {}
-        for source in provenance.sources if provenance is not None else ():
-            if (location := find_location(source.url)) is not None:
-                self._urls[location] = source.url  # the original URL: several URLs may share a location
-
-    async def hold(self, store: Any) -> None:
-        """Add the bytes of all chunks that are inline or in the repository. Arrays with too many bytes are left out."""
-        room = _MOST_HELD_NBYTES
-        for path, chunks in self._listed.items():
-            native = np.flatnonzero(chunks.kind == NATIVE)
-            nbytes = int(chunks.nbytes[native].sum())
-            if nbytes > room:
-                del self._nodes[path]
-                self._problems.append(_too_large(path, nbytes))
-                continue
-            room -= nbytes
-            keys = [_key(path, index) for index in chunks.index[native].tolist()]
-            contents = dict(zip(keys, await _get_all(store, keys), strict=True))
-            inline = np.flatnonzero(chunks.kind == INLINE).tolist()
-            contents |= {_key(path, chunks.index[row].tolist()): chunks.inline[row] for row in inline}
-            if lost := next((key for key, content in contents.items() if content is None), None):
-                raise MalformedFile(f"{lost}: a chunk is missing in the repository")
-            self._held |= {key: "base64:" + b64encode(content or b"").decode() for key, content in contents.items()}
-
-    def finish(self) -> References:
-        """Return the references."""
-        entries: dict[str, Json] = {}
-        for path, metadata in self._nodes.items():
-            zarr_json = {**metadata, "chunk_key_encoding": _KEYS} if path in self._listed else metadata
-            entries[f"{path}/zarr.json".lstrip("/")] = zarr_json
-        runs = tuple(self._run(path) for path in self._listed if path in self._nodes)
-        document = Document(
-            entries={**entries, **self._held},
-            runs=tuple(run for run in runs if len(run.address)),
-            provenance=self._provenance,
-        )
-        references = assemble(document)
-        found = references.hierarchy
-        unchecked = (_UNCHECKED,) if self._provenance is None and found.urls else ()
-        complete = replace(found, problems=(*found.problems, *self._problems), warnings=(*found.warnings, *unchecked))
-        return replace(references, hierarchy=complete)
-
-    def _run(self, path: str) -> Run:
-        """Return the locations of the referenced chunks of an array."""
-        chunks = self._listed[path]
-        rows = np.flatnonzero(chunks.kind == VIRTUAL)
-        urls = tuple(self._urls.get(location) or restore_url(location) for location in chunks.urls)
-        return Run(
-            layout=KeyLayout(path, "c", "/", chunks.index.shape[1]),
-            index=chunks.index[rows],
-            address=chunks.address[rows],
-            nbytes=chunks.nbytes[rows],
-            source=chunks.source[rows],
-            urls=urls,
-        )
-
-
-def _key(path: str, index: Sequence[int]) -> str:
-    prefix = KeyLayout(path, "c", "/", len(index)).prefix
-    return prefix + "/".join(map(str, index))
-
-
-def _too_large(path: str, nbytes: int) -> Problem:
-    what = f"the repository itself holds {nbytes} bytes of it, which are too many to inline in references"
-    return Problem(path, "too large", what, "Read it with the package icechunk, and xarray's engine zarr.")
 
 
 @contextmanager

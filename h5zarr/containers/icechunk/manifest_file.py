@@ -1,32 +1,34 @@
 """Read the manifest files of an Icechunk repository, which locate the chunks of each array.
 
-Icechunk 1 has no function that returns the addresses of references. Its format is specified, and its files never
-change: a header of 39 bytes, then flatbuffers compressed by zstd. https://icechunk.io/en/latest/reference/spec-v1, and
-for the tables https://github.com/earth-mover/icechunk/tree/main/icechunk-format/flatbuffers/manifest.fbs.
+Icechunk 1 has no function that returns the addresses of references, and Icechunk 2 only returns those of a whole array.
+The format is specified, and the files never change: a header of 39 bytes, then flatbuffers compressed by zstd.
+https://icechunk.io/en/latest/reference/spec-v2, and for the tables
+https://github.com/earth-mover/icechunk/tree/main/icechunk-format/flatbuffers/manifest.fbs. Version 2 of the format may
+compress the location of each chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.containers.compression import decompress
+from h5zarr.containers.compression import decompress, decompress_each
+from h5zarr.containers.icechunk.flatbuffers import Places, Tables
 from h5zarr.errors import MalformedFile, Unsupported
 
 NATIVE, VIRTUAL, INLINE = 1, 2, 3  # as in icechunk.ChunkType
 _MAGIC = "ICE🧊CHUNK".encode()
 _HEADER_NBYTES = len(_MAGIC) + 24 + 3  # the writer, and a byte each for version, kind and compression
-_KNOWN_VERSION, _MANIFEST, _ZSTD = 1, 2, 1
+_KNOWN_VERSIONS, _MANIFEST, _ZSTD = (1, 2), 2, 1
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32, in which Icechunk writes identifiers
-_NODE_NBYTES = 8
+_NODE_NBYTES, _CHUNK_NBYTES = 8, 12
 # The positions of fields in their tables.
-_ARRAYS, _NODE, _REFERENCES = 1, 0, 1
-_INDEX, _INLINE, _ADDRESS, _NBYTES, _CHUNK, _LOCATION = range(6)
-
-Places = npt.NDArray[np.int64]
+_ARRAYS, _DICTIONARY, _NODE, _REFERENCES = 1, 2, 0, 1
+_INDEX, _INLINE, _ADDRESS, _NBYTES, _CHUNK, _LOCATION, _COMPRESSED = 0, 1, 2, 3, 4, 5, 8
+_KINDS = (_INLINE, _CHUNK, _LOCATION, _COMPRESSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -34,7 +36,7 @@ class ListedChunks:
     """One row per chunk. `kind` says where it is: in the repository, in another file, or in `inline`, by row.
 
     A chunk in another file is `nbytes` bytes at `address` of the location number `source` in `urls`. A chunk in the
-    repository only has a size here.
+    repository is in the file `chunks`, by row, if its name is known; otherwise it only has a size here.
     """
 
     index: npt.NDArray[np.int64]
@@ -44,6 +46,34 @@ class ListedChunks:
     source: npt.NDArray[np.int32]
     urls: tuple[str, ...]
     inline: Mapping[int, bytes]
+    chunks: Mapping[int, str] = field(default_factory=dict)
+
+    def select(self, rows: Places) -> ListedChunks:
+        """Return some of the rows."""
+        return ListedChunks(
+            index=self.index[rows],
+            kind=self.kind[rows],
+            address=self.address[rows],
+            nbytes=self.nbytes[rows],
+            source=self.source[rows],
+            urls=self.urls,
+            inline={place: self.inline[row] for place, row in enumerate(rows.tolist()) if row in self.inline},
+            chunks={place: self.chunks[row] for place, row in enumerate(rows.tolist()) if row in self.chunks},
+        )
+
+
+def no_chunks(rank: int) -> ListedChunks:
+    """Return no rows, of an array with `rank` dimensions."""
+    none = np.empty(0, np.int64)
+    return ListedChunks(
+        index=none.reshape(0, rank),
+        kind=none.astype(np.uint8),
+        address=none,
+        nbytes=none,
+        source=none.astype(np.int32),
+        urls=(),
+        inline={},
+    )
 
 
 def number_locations(locations: Sequence[str]) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
@@ -59,10 +89,12 @@ def join_rows(parts: Sequence[ListedChunks]) -> ListedChunks:
     numbers = {url: number for number, url in enumerate(dict.fromkeys(url for part in parts for url in part.urls))}
     sources, first = [], 0
     inline: dict[int, bytes] = {}
+    chunks: dict[int, str] = {}
     for part in parts:
         table = np.array([numbers[url] for url in part.urls] or [0], np.int32)
         sources.append(table[part.source])
         inline |= {first + row: content for row, content in part.inline.items()}
+        chunks |= {first + row: name for row, name in part.chunks.items()}
         first += len(part.kind)
     return ListedChunks(
         index=np.concatenate([part.index for part in parts]),
@@ -72,6 +104,7 @@ def join_rows(parts: Sequence[ListedChunks]) -> ListedChunks:
         source=np.concatenate(sources),
         urls=tuple(numbers),
         inline=inline,
+        chunks=chunks,
     )
 
 
@@ -82,29 +115,28 @@ def decode_manifest(content: bytes, name: str) -> Mapping[str, ListedChunks]:
     version, kind, compression = content[_HEADER_NBYTES - 3 : _HEADER_NBYTES]
     if kind != _MANIFEST:
         raise MalformedFile(f"{name} is not a manifest")
-    if version != _KNOWN_VERSION:
-        remedy = "Install Icechunk 2.0.5 or later, which lists the locations of chunks."
+    if version not in _KNOWN_VERSIONS:
+        remedy = "Install a newer h5zarr, or write the references with an older Icechunk."
         raise Unsupported(f"{name} is of version {version} of Icechunk's format", remedy=remedy)
     packed = content[_HEADER_NBYTES:]
-    tables = _Tables(decompress(packed, name) if compression == _ZSTD else packed, name)
+    tables = Tables(decompress(packed, name) if compression == _ZSTD else packed, name)
     arrays = tables.elements(tables.fields(tables.root(), _ARRAYS))[0]
     places = tables.follow(arrays)
-    nodes = [_identifier(tables.bytes_at(at, _NODE_NBYTES)) for at in tables.fields(places, _NODE).tolist()]
+    nodes = [identifier(tables.bytes_at(at, _NODE_NBYTES)) for at in tables.fields(places, _NODE).tolist()]
     return {node: _decode_array(tables, place) for node, place in zip(nodes, places.reshape(-1, 1), strict=True)}
 
 
-def _decode_array(tables: _Tables, array: Places) -> ListedChunks:
+def _decode_array(tables: Tables, array: Places) -> ListedChunks:
     """Return the chunks of the array whose table is at the only position in `array`."""
     (starts,) = tables.elements(tables.fields(array, _REFERENCES))
     rows = tables.follow(starts)
-    inline, chunk, location = (tables.fields(rows, field) for field in (_INLINE, _CHUNK, _LOCATION))
-    if ((inline > 0).astype(int) + (chunk > 0) + (location > 0) != 1).any():
+    inline, chunk, plain, compressed = (tables.fields(rows, field) for field in _KINDS)
+    if (np.sum([inline > 0, chunk > 0, plain > 0, compressed > 0], axis=0) != 1).any():
         raise MalformedFile(f"{tables.name} has chunks without a location")
     kind = np.select([inline > 0, chunk > 0], [INLINE, NATIVE], VIRTUAL).astype(np.uint8)
-    urls, source = number_locations(tables.texts(location[location > 0]))
-    sources = np.zeros(len(rows), np.int32)
-    sources[location > 0] = source
-    held = np.flatnonzero(inline > 0)
+    urls, sources = _locations(tables, plain, compressed)
+    held, native = np.flatnonzero(inline > 0), np.flatnonzero(chunk > 0)
+    names = [identifier(tables.bytes_at(at, _CHUNK_NBYTES)) for at in chunk[native].tolist()]
     return ListedChunks(
         index=_index(tables, rows),
         kind=kind,
@@ -113,10 +145,28 @@ def _decode_array(tables: _Tables, array: Places) -> ListedChunks:
         source=sources,
         urls=urls,
         inline=dict(zip(held.tolist(), tables.vectors(inline[held]), strict=True)),
+        chunks=dict(zip(native.tolist(), names, strict=True)),
     )
 
 
-def _index(tables: _Tables, rows: Places) -> Places:
+def _locations(tables: Tables, plain: Places, compressed: Places) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
+    """Return the distinct locations, and the number of each row's location; 0 for rows without one."""
+    found, numbers = tables.distinct(plain[plain > 0])
+    packed, others = tables.distinct(compressed[compressed > 0])
+    if packed:
+        dictionary = tables.fields(tables.root(), _DICTIONARY)
+        known = tables.vectors(dictionary)[0] if dictionary.all() else b""
+        found += decompress_each(packed, known, tables.name)
+    sources = np.zeros(len(plain), np.int32)
+    sources[plain > 0] = numbers
+    sources[compressed > 0] = others + np.int32(len(found) - len(packed))
+    try:
+        return tuple(content.decode() for content in found), sources
+    except UnicodeDecodeError:
+        raise MalformedFile(f"{tables.name} has a location that is not UTF-8") from None
+
+
+def _index(tables: Tables, rows: Places) -> Places:
     """Return the coordinates of chunks, one row each. All must have the same rank."""
     at = tables.follow(tables.fields(rows, _INDEX))
     counts = np.unique(tables.integers(at, 4))
@@ -129,85 +179,8 @@ def _index(tables: _Tables, rows: Places) -> Places:
     return np.stack(columns, axis=1) if columns else np.empty((len(rows), 0), np.int64)
 
 
-def _identifier(content: bytes) -> str:
-    """Return a node identifier as Icechunk writes it: 13 characters of 5 bits, with padding in the last."""
-    number = int.from_bytes(content, "big") << 1
-    return "".join(_LETTERS[number >> 5 * place & 31] for place in reversed(range(13)))
-
-
-class _Tables:
-    """The tables of a flatbuffers file, many at a time: columns of positions in the file.
-
-    https://flatbuffers.dev/internals. Positions outside the file are never read.
-    """
-
-    def __init__(self, content: bytes, name: str) -> None:
-        self._content = content
-        self._bytes = np.frombuffer(content, np.uint8)
-        self.name = name
-
-    @property
-    def nbytes(self) -> int:
-        return len(self._content)
-
-    def root(self) -> Places:
-        return self.follow(np.zeros(1, np.int64))
-
-    def integers(self, at: Places, nbytes: int) -> Places:
-        """Return the unsigned integers of `nbytes` bytes at some positions."""
-        if len(at) and (int(at.min()) < 0 or int(at.max()) > self.nbytes - nbytes):
-            raise MalformedFile(f"{self.name} points outside the file")
-        found = np.zeros(len(at), np.int64)
-        for place in range(nbytes):
-            found |= self._bytes[at + place].astype(np.int64) << 8 * place
-        if (found < 0).any():
-            raise MalformedFile(f"{self.name} has a number of more than 63 bits")
-        return found
-
-    def numbers(self, fields: Places, nbytes: int) -> Places:
-        """Return the integers in some fields; 0 if a field is absent."""
-        found = np.zeros(len(fields), np.int64)
-        found[fields > 0] = self.integers(fields[fields > 0], nbytes)
-        return found
-
-    def follow(self, at: Places) -> Places:
-        """Return the targets of the offsets at some positions."""
-        return at + self.integers(at, 4)
-
-    def fields(self, tables: Places, number: int) -> Places:
-        """Return the positions of a field in some tables; 0 if it is absent."""
-        back = self.integers(tables, 4)
-        layouts = tables - np.where(back >= 1 << 31, back - (1 << 32), back)
-        entry = 4 + 2 * number
-        is_known = entry < self.integers(layouts, 2)
-        offsets = np.zeros(len(tables), np.int64)
-        offsets[is_known] = self.integers(layouts[is_known] + entry, 2)
-        return np.where(offsets > 0, tables + offsets, 0)
-
-    def elements(self, fields: Places) -> list[Places]:
-        """Return the positions of the 4-byte elements of the vectors in some fields."""
-        if (fields == 0).any():
-            raise MalformedFile(f"{self.name} lacks a field that every manifest has")
-        at = self.follow(fields)
-        counts = self.integers(at, 4)
-        if (at + 4 + 4 * counts > self.nbytes).any():
-            raise MalformedFile(f"{self.name} ends within a list")
-        return [start + 4 + 4 * np.arange(count) for start, count in zip(at.tolist(), counts.tolist(), strict=True)]
-
-    def vectors(self, fields: Places) -> list[bytes]:
-        """Return the bytes of the vectors or texts in some fields."""
-        at = self.follow(fields)
-        counts = self.integers(at, 4)
-        return [self.bytes_at(start + 4, count) for start, count in zip(at.tolist(), counts.tolist(), strict=True)]
-
-    def texts(self, fields: Places) -> list[str]:
-        """Return the texts in some fields."""
-        try:
-            return [content.decode() for content in self.vectors(fields)]
-        except UnicodeDecodeError:
-            raise MalformedFile(f"{self.name} has a location that is not UTF-8") from None
-
-    def bytes_at(self, start: int, count: int) -> bytes:
-        if start <= 0 or start + count > self.nbytes:
-            raise MalformedFile(f"{self.name} is truncated")
-        return self._content[start : start + count]
+def identifier(content: bytes) -> str:
+    """Return an identifier as Icechunk writes it: characters of 5 bits each, with padding in the last."""
+    count = -(-8 * len(content) // 5)
+    number = int.from_bytes(content, "big") << 5 * count - 8 * len(content)
+    return "".join(_LETTERS[number >> 5 * place & 31] for place in reversed(range(count)))

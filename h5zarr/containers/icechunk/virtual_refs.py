@@ -1,7 +1,8 @@
 """Pass virtual references to Icechunk in bulk, and configure the layout of its manifests.
 
 By default Icechunk puts all references of an array into one manifest. It builds the manifest in memory, so memory grows
-with the array, and a reader loads all of it to read one chunk. Large arrays are therefore split into several manifests.
+with the array, a reader loads all of it to read one chunk, and a writer rewrites all of it to add one. Large arrays are
+therefore split into several manifests.
 Icechunk 2 also compresses the location of each chunk separately if a manifest has many. That takes longer than
 everything else and gains little, because manifests are compressed as a whole.
 """
@@ -24,8 +25,7 @@ from h5zarr.io.location import Location
 from h5zarr.io.ranges import Column
 from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations, Hierarchy
 
-_MANIFEST = 60_000
-_MOST_MANIFESTS = 16  # Icechunk scans all chunks of the array once for each of them
+_MANIFEST = 20_000
 _LARGEST_PLAIN = 65_535  # Icechunk's maximum for the size up to which locations stay uncompressed
 _BATCH = 20_000
 _SPARSE = 4  # a sparser box of the grid is not passed as a whole
@@ -46,39 +46,52 @@ def block_shape(grid: Sequence[int], most: int) -> tuple[int, ...]:
 
 
 def lay_out(config: Any, hierarchy: Hierarchy) -> bool:
-    """Configure Icechunk's manifest layout for the large arrays of `hierarchy`. Return whether there are any.
+    """Configure Icechunk's manifest layout for `hierarchy`. Return whether that changed `config`.
 
     Existing configuration is left unchanged.
     """
     import icechunk
 
-    sizes = {
-        path: split for path, node in hierarchy.nodes.items() if isinstance(node, ArrayNode) and (split := _split(node))
-    }
     manifest = config.manifest or icechunk.ManifestConfig()
-    if not sizes or manifest.splitting is not None:
+    if manifest.splitting is not None:
         return False
-    axis = icechunk.ManifestSplitDimCondition.Axis
-    conditions = {
-        icechunk.ManifestSplitCondition.path_matches(f"^{re.escape(path)}$"): {
-            axis(at): size for at, size in split.items()
-        }
-        for path, split in sizes.items()
+    sizes = {
+        path: split
+        for path, node in hierarchy.nodes.items()
+        if isinstance(node, ArrayNode) and (split := split_sizes(node))
     }
-    manifest.splitting = icechunk.ManifestSplittingConfig.from_dict(conditions)
+    if sizes:
+        axis = icechunk.ManifestSplitDimCondition.Axis
+        conditions = {
+            icechunk.ManifestSplitCondition.path_matches(f"^{re.escape(path)}$"): {
+                axis(at): size for at, size in split.items()
+            }
+            for path, split in sizes.items()
+        }
+        manifest.splitting = icechunk.ManifestSplittingConfig.from_dict(conditions)
     compression = getattr(icechunk, "ManifestVirtualChunkLocationCompressionConfig", None)
     if compression is not None and manifest.virtual_chunk_location_compression is None:
         manifest.virtual_chunk_location_compression = compression(min_num_chunks=_LARGEST_PLAIN)
+    # What was written is not needed again.
+    manifest.preload = icechunk.ManifestPreloadConfig(
+        max_total_refs=0, preload_if=icechunk.ManifestPreloadCondition.false()
+    )
     config.manifest = manifest
+    caching = config.caching or icechunk.CachingConfig()
+    caching.num_chunk_refs = caching.num_transaction_changes = 0
+    config.caching = caching
     return True
 
 
-def _split(node: ArrayNode) -> dict[int, int]:
-    """Return the number of chunks per manifest along each axis that is split."""
+def split_sizes(node: ArrayNode) -> dict[int, int]:
+    """Return the number of chunks per manifest along each axis that is split.
+
+    A manifest then has chunks that follow each other in row-major order.
+    """
     if node.manifest.count <= _MANIFEST:
         return {}
     grid = node.grid.grid_shape
-    shape = block_shape(grid, max(_MANIFEST, -(-node.grid.chunk_count // _MOST_MANIFESTS)))
+    shape = block_shape(grid, _MANIFEST)
     return {axis: size for axis, size in enumerate(shape) if size < grid[axis]}
 
 
@@ -93,28 +106,92 @@ class _Part:
     nbytes: Column
 
 
-def set_references(store: Any, path: str, manifest: ChunkLocations, located: Mapping[int, Located], shown: str) -> None:
-    """Pass the references of the array at `path` to an Icechunk store.
+class ReferenceSetter:
+    """Passes references to Icechunk. `shown` is the output, for errors.
 
-    Raises OutputError, with `shown` for the output, if Icechunk rejects one: it would read as fill.
+    Icechunk compares each location with its containers. That takes a third of the time, and all references to a file
+    have the same location, so only the first ones of each file are compared.
     """
-    if (manifest.nbytes < 0).any():
-        what = f"{path}: Icechunk cannot refer to a whole file of unknown size"
-        raise OutputError(shown, what, remedy="Translate the file again, or write JSON references.")
-    for number, rows in _rows_by_source(manifest):
-        columns = (manifest.index[rows], manifest.address[rows], manifest.nbytes[rows])
-        give, spans = _how_to_give(store, columns[0])
-        for span in spans:
-            index, address, nbytes = (column[span] for column in columns)
-            part = _Part(path=path, source=located[number], index=index, address=address, nbytes=nbytes)
-            if rejected := give(store, part):
-                raise _rejected(rejected, path, part.source, shown)
+
+    def __init__(self, located: Mapping[int, Located], shown: str) -> None:
+        self._located, self._shown = located, shown
+        self._compared: set[int] = set()
+
+    def set(self, store: Any, path: str, manifest: ChunkLocations) -> None:
+        """Pass the references of the array at `path` to an Icechunk store.
+
+        Raises OutputError if Icechunk rejects one: it would read as fill.
+        """
+        if (manifest.nbytes < 0).any():
+            what = f"{path}: Icechunk cannot refer to a whole file of unknown size"
+            raise OutputError(self._shown, what, remedy="Translate the file again, or write JSON references.")
+        if not manifest.count:
+            return
+        if (boxes := _find_boxes(store, manifest)) is not None:
+            self._set_boxes(store, path, manifest, boxes)
+            return
+        for number, rows in _rows_by_source(manifest):
+            columns = (manifest.index[rows], manifest.address[rows], manifest.nbytes[rows])
+            give, spans = _how_to_give(store, columns[0])
+            for span in spans:
+                index, address, nbytes = (column[span] for column in columns)
+                part = _Part(path=path, source=self._located[number], index=index, address=address, nbytes=nbytes)
+                if rejected := give(store, part):
+                    raise _rejected(rejected, path, part.source, self._shown)
+            self._compared.add(number)
+
+    def _set_boxes(self, store: Any, path: str, manifest: ChunkLocations, boxes: _Boxes) -> None:
+        """Pass references that fill boxes of the grid, one box after the other."""
+        address = np.ascontiguousarray(manifest.address).view(np.uint64)
+        nbytes = np.ascontiguousarray(manifest.nbytes).view(np.uint64)
+        for number, first, last, origin, extents in zip(*boxes, strict=True):
+            source = self._located[number]
+            rejected = store.set_virtual_refs_arr(
+                path,
+                tuple(extents),
+                [source.location] * (last - first),
+                address[first:last],
+                nbytes[first:last],
+                arr_offset=tuple(origin),
+                checksum=source.etag or source.modified,
+                validate_containers=number not in self._compared,
+            )
+            if rejected:
+                raise _rejected(rejected, path, source, self._shown)
+            self._compared.add(number)
+
+
+_Boxes = tuple[list[int], list[int], list[int], list[list[int]], list[list[int]]]
+"""For each box: the source, the first row, the row after the last, the first chunk, and the number of chunks."""
+
+
+def _find_boxes(store: Any, manifest: ChunkLocations) -> _Boxes | None:
+    """Return the boxes of the grid that the references of each file fill, if they are so simple, as in most cubes."""
+    index = manifest.index
+    if not hasattr(store, "set_virtual_refs_arr") or not index.shape[1]:
+        return None
+    source = np.broadcast_to(np.asarray(manifest.source), manifest.count)
+    first = np.concatenate([[0], np.flatnonzero(np.diff(source)) + 1])
+    last = np.append(first[1:], manifest.count)
+    origin = np.minimum.reduceat(index, first, axis=0)
+    extents = np.maximum.reduceat(index, first, axis=0) - origin + 1
+    counts = last - first
+    if counts.max() > _BATCH or (extents.prod(axis=1) != counts).any() or not _is_sorted(index, first):
+        return None
+    return source[first].tolist(), first.tolist(), last.tolist(), origin.tolist(), extents.tolist()
+
+
+def _is_sorted(index: Column, first: npt.NDArray[np.intp]) -> bool:
+    """Return whether chunks are in row-major order, each once, within the rows that begin at `first`."""
+    steps = np.diff(index, axis=0)
+    changed = steps != 0
+    leading = np.take_along_axis(steps, changed.argmax(axis=1)[:, None], axis=1)[:, 0]
+    leading[first[1:] - 1] = 1  # from one run to the next
+    return bool((leading > 0).all())
 
 
 def _rows_by_source(manifest: ChunkLocations) -> Iterator[tuple[int, Any]]:
     """Yield the number of each URL, and its rows."""
-    if not manifest.count:
-        return
     if isinstance(manifest.source, int | np.integer):
         yield int(manifest.source), slice(None)
         return

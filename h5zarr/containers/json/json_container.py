@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from h5zarr.containers.beside import sweep_beside
 from h5zarr.containers.container import Content, Fitted, Output, State, Traits
 from h5zarr.containers.output import named, open_output
 from h5zarr.containers.provenance import Provenance
@@ -57,7 +59,11 @@ class JsonContainer:
         def confirm() -> None:
             check_target(output, self.state(output))
 
-        with open_output(output.location, output.storage_options, confirm, output.network) as sink:
+        if output.replaces is not None and output.location.path is not None:
+            sweep_beside(os.path.realpath(output.location.path))
+        with open_output(
+            output.location, output.storage_options, confirm, output.network, replaces=output.replaces
+        ) as sink:
             write_json(fitted, provenance, sink)
 
     def read(self, location: Location, sources: Sources, at: str | None) -> tuple[References, Sources]:

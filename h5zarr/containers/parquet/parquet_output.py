@@ -1,8 +1,9 @@
 """Write references in Parquet to a directory, locally or through fsspec.
 
 A local directory is written beside its target and then swapped with it, so that either the old or the new one exists at
-any time. Remotely, nothing can be swapped: `.zmetadata` is removed first and written last. An incomplete directory
-therefore has none, and every reader reports that instead of reading a mixture.
+any time. An update keeps the old one beside it, so that readers can go on reading what they opened. Remotely, nothing
+can be swapped: `.zmetadata` is removed first and written last. An incomplete directory therefore has none, and every
+reader reports that instead of reading a mixture.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from h5zarr.containers.beside import locked, new_name_beside, sweep_beside
 from h5zarr.containers.container import ABSENT, Content, Output, State
-from h5zarr.containers.output import check_name, find_filesystem, new_name_beside, or_output_error, told_as
+from h5zarr.containers.output import check_name, find_filesystem, or_output_error, told_as
 from h5zarr.containers.parquet.parquet_writing import METADATA, FileSink, is_own_metadata
+from h5zarr.containers.parquet.remote_update import RemoteUpdate
 from h5zarr.containers.target import check_target, file_state
 from h5zarr.errors import OutputError
 from h5zarr.io.access import Access
@@ -28,7 +31,7 @@ from h5zarr.io.patience import call_patiently, patience
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
 
-_OUR_FILE = re.compile(r"refs\.\d+\.parq|\.zmetadata")
+_OUR_FILE = re.compile(r"refs\.\d+(-[0-9a-f]+)?\.parq|\.zmetadata")
 _FILE = "a file, but references in Parquet are a directory"
 _BATCH_NBYTES = 1 << 25
 _HERE = -100  # AT_FDCWD
@@ -69,6 +72,9 @@ class _LocalDirectory:
         self._root = root
         self.shown = shown
 
+    def start(self, token: str) -> None:
+        pass
+
     def write_file(self, name: str, content: bytes | memoryview, /) -> None:
         with told_as(self.shown):
             path = os.path.join(self._root, name)
@@ -89,13 +95,31 @@ def _local(path: str, output: Output) -> Iterator[FileSink]:
         yield _LocalDirectory(beside, shown)
         with told_as(shown):
             _settle(beside)
-            check_target(output, _local_state(path))  # something may have appeared in the meantime
-            _put(beside, path)
+            with locked(os.path.dirname(path)):
+                check_target(output, _local_state(path))  # something may have appeared in the meantime
+                _put(beside, path)
+                if output.replaces is not None:
+                    _keep(beside, previous_of(path))
             _sync(os.path.dirname(path))
+        if output.replaces is not None:
+            sweep_beside(path)
     finally:
         # This is now the unfinished directory, what was replaced, or gone.
         with suppress(OSError):
             shutil.rmtree(beside) if os.path.isdir(beside) else os.remove(beside)
+
+
+def previous_of(path: str) -> str:
+    """Return where the state before the last update of a local directory is kept, for readers that have opened it."""
+    return os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.previous")
+
+
+def _keep(replaced: str, previous: str) -> None:
+    """Keep a directory that was replaced until the next update."""
+    with suppress(OSError):
+        if os.path.isdir(previous):
+            shutil.rmtree(previous)
+        os.rename(replaced, previous)
 
 
 def _local_state(path: str) -> State:
@@ -209,6 +233,9 @@ class _RemoteDirectory:
         self._nbytes = 0
         self.shown = output.shown
 
+    def start(self, token: str) -> None:
+        pass
+
     def write_file(self, name: str, content: bytes | memoryview, /) -> None:
         if name == METADATA:
             self.flush()  # the last file
@@ -252,6 +279,10 @@ def _remote(location: Location, output: Output) -> Iterator[FileSink]:
     path = path.rstrip("/")
     state, names = _remote_state(filesystem, path, output)
     check_target(output, state)
+    if output.replaces is not None:
+        metadata = or_output_error(lambda: filesystem.cat_file(f"{path}/{METADATA}"), output.shown)
+        yield RemoteUpdate(filesystem, path, names, metadata, output)
+        return
     sink = _RemoteDirectory(filesystem, path, names, output)
     yield sink
     sink.flush()

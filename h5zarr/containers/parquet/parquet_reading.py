@@ -10,6 +10,7 @@ References written by h5zarr also list the files and their URLs, so files need n
 from __future__ import annotations
 
 import json
+import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,8 +21,10 @@ import numpy as np
 
 from h5zarr.containers.chunk_runs import Run, append_runs
 from h5zarr.containers.late_manifest import LateManifest
+from h5zarr.containers.parquet.parquet_output import previous_of
 from h5zarr.containers.parquet.parquet_writing import METADATA, OURS, token_of
 from h5zarr.containers.parquet.part_files import decode_part
+from h5zarr.containers.parquet.remote_update import name_with_token
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, References, assemble, naming_errors
 from h5zarr.errors import MalformedFile, SourceChanged, SourceGone, Unsupported
@@ -89,6 +92,9 @@ class ParquetIndex:
 Load = Callable[[tuple[str, ...]], Mapping[str, bytes]]
 """Reads files by name, and returns the contents of those that exist."""
 
+LoadEarlier = Callable[[tuple[str, ...], str], Mapping[str, bytes]]
+"""The same for the files of the state with a token, if that was replaced and is still kept."""
+
 _ZARR_ALREADY = "The data is Zarr already: open it with xarray.open_zarr or zarr.open."
 
 
@@ -107,8 +113,11 @@ def decode_index(content: bytes, name: str) -> ParquetIndex:
         raise MalformedFile(f"{METADATA} has no metadata, or no record size")
 
 
-def decode_parquet(index: ParquetIndex, load: Load, name: str) -> References:
-    """Return the references. h5zarr's own files are read with `load` when a manifest is used, others at once."""
+def decode_parquet(index: ParquetIndex, load: Load, name: str, earlier: LoadEarlier | None = None) -> References:
+    """Return the references. h5zarr's own files are read with `load` when a manifest is used, others at once.
+
+    `earlier` reads files of the state before the last update: the state that was opened, if there was an update since.
+    """
     with naming_errors(name):
         if index.own is None:
             return _decode_others(index, load(tuple(part.name for part in index.parts)))
@@ -118,7 +127,7 @@ def decode_parquet(index: ParquetIndex, load: Load, name: str) -> References:
         for array in index.arrays:
             node = nodes.get(f"/{array.path}")
             if isinstance(node, ArrayNode):
-                read = partial(_load_manifests, array, index.own.token, numbers, load, name)
+                read = partial(_load_manifests, array, index.own.token, numbers, load, name, earlier)
                 nodes[f"/{array.path}"] = replace(node, manifest=LateManifest(read, array.record_size))
         hierarchy = replace(found.hierarchy, nodes=nodes, urls=index.own.urls)
         return References(hierarchy=hierarchy, provenance=found.provenance)
@@ -161,7 +170,13 @@ def _array_parts(
 
 
 def _load_manifests(
-    array: ArrayParts, token: str, numbers: Mapping[str, int], load: Load, name: str, records: Sequence[int] | None
+    array: ArrayParts,
+    token: str,
+    numbers: Mapping[str, int],
+    load: Load,
+    name: str,
+    earlier: LoadEarlier | None,
+    records: Sequence[int] | None,
 ) -> list[Manifest]:
     """Return the chunks of each of these records of an array; for None, of all records together.
 
@@ -173,9 +188,16 @@ def _load_manifests(
         by_first = {part.first: part for part in array.parts}
         wanted = [by_first.get(number * array.record_size) for number in records]
         groups = [replace(array, parts=() if part is None else (part,)) for part in wanted]
-    contents = load(tuple(part.name for group in groups for part in group.parts))
+    wanted_names = tuple(part.name for group in groups for part in group.parts)
     with naming_errors(name):
-        return [_decode_manifest(group, token, numbers, contents) for group in groups]
+        try:
+            contents = load(wanted_names)
+            return [_decode_manifest(group, token, numbers, contents) for group in groups]
+        except SourceChanged:
+            found = {} if earlier is None else earlier(wanted_names, token)
+            if len(found) < len(wanted_names):
+                raise
+            return [_decode_manifest(group, token, numbers, found) for group in groups]
 
 
 def _decode_manifest(
@@ -256,7 +278,7 @@ def read_parquet(location: Location, sources: Sources) -> References:
     index = decode_index(directory.read(METADATA), shown)
     if location.path is None and index.own is not None:
         directory = replace(directory, held=directory.load(_wanted_first(index)))
-    return decode_parquet(index, directory.load, shown)
+    return decode_parquet(index, directory.load, shown, directory.load_earlier)
 
 
 def open_directory(location: Location, sources: Sources) -> ReferenceDirectory:
@@ -297,3 +319,11 @@ class ReferenceDirectory:
 
         in_each([partial(read, name) for name in names if name not in contents])
         return contents
+
+    def load_earlier(self, names: tuple[str, ...], token: str) -> Mapping[str, bytes]:
+        """Return files of the state with this token, if it was replaced by an update and is still kept."""
+        if self.location.path is not None:
+            previous = Location.parse(previous_of(os.path.realpath(self.location.path)))
+            return replace(self, location=previous, held={}).load(names)
+        kept = {name_with_token(name, token): name for name in names}
+        return {kept[name]: content for name, content in self.load(tuple(kept)).items()}

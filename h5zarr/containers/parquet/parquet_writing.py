@@ -37,6 +37,9 @@ class FileSink(Protocol):
 
     shown: str
 
+    def start(self, token: str) -> None:
+        """Called before the first file, with the token of all of them."""
+
     def write_file(self, name: str, content: bytes | memoryview, /) -> None: ...
 
 
@@ -87,6 +90,7 @@ def _write(
     own = {**provenance.to_json(), "urls": urls, "files": {name: found.spans() for name, found in arrays.items()}}
     content = dump({OURS: own, "record_size": record_size, **head}).encode()
     token = token_of(content)
+    out.start(token)
     for name, found in arrays.items():
         for number in found.numbers:
             out.write_file(f"{name}/refs.{number}.parq", encode_part(found.rows(number), urls, token))

@@ -36,6 +36,11 @@ class FileForm:
     has_w: bool = True
     has_counts: bool = True
     has_flag: bool = True
+    letters: int = 5
+    own_letters: bool = False  # the name of the dimension of letters has their number, as in files by xarray
+    turned: bool = False  # v has its dimensions in another order
+    has_depths: bool = True  # along time; otherwise, one depth for the file
+    seen_packing: tuple[float, float] | None = None  # of times other than the coordinate
 
     @property
     def is_classic(self) -> bool:
@@ -70,6 +75,11 @@ def file_forms(draw: st.DrawFn, *, varied: bool) -> FileForm:
         has_w=one(True, False),
         has_counts=one(True, False),
         has_flag=one(True, False),
+        letters=one(5, 6, 9),
+        own_letters=one(False, True),
+        turned=form == "NETCDF4" and one(False, True),
+        has_depths=one(True, False),
+        seen_packing=one(None, (0.5, 100.0), (0.001, -3.5)),
     )
 
 
@@ -84,10 +94,11 @@ def write_split(folder: Path, forms: list[FileForm], calendar: str = "standard")
 
 
 def write_part(path: Path, form: FileForm, first: int, calendar: str) -> Path:
-    """Write v(time, x), time with bounds, text along time, and what only some files have: numbers, a letter, times."""
+    """Write v(time, x), time with bounds, text, a depth, and what only some files have: numbers, a letter, times."""
     days = np.arange(first, first + form.length)
     with netCDF4.Dataset(path, "w", format=form.format) as file:
-        for name, length in (("time", None), ("x", WIDTH), ("bnds", 2), ("letter", 5)):
+        letter = f"string{form.letters}" if form.own_letters else "letter"
+        for name, length in (("time", None), ("x", WIDTH), ("bnds", 2), (letter, form.letters)):
             file.createDimension(name, length)
         _write_times(file, form, days, calendar)
         file.createVariable("x", "f8", ("x",))[:] = np.arange(WIDTH)
@@ -97,11 +108,12 @@ def write_part(path: Path, form: FileForm, first: int, calendar: str) -> Path:
             file.createVariable("counts", "i4", ("time",))[:] = days * 3
         if form.has_flag:
             file.createVariable("flag", "S1", ("time",))[:] = np.array([b"abc"[day % 3 : day % 3 + 1] for day in days])
-            seen = file.createVariable("seen", "f8", ("time",))
-            seen.units, seen.calendar = form.units, calendar
-            seen[:] = _numbers(days + 0.25, form.units, calendar)
-        code = file.createVariable("code", "S1", ("time", "letter"))
-        code[:] = netCDF4.stringtochar(np.array([f"d{day:04}" for day in days], "S5"))
+            _write_seen(file, form, days, calendar)
+        code = file.createVariable("code", "S1", ("time", letter))
+        code[:] = netCDF4.stringtochar(np.array([f"d{day:04}" for day in days], f"S{form.letters}"))
+        station = file.createVariable("station", "S1", (letter,))
+        station[:] = netCDF4.stringtochar(np.array("buoy", f"S{form.letters}"))
+        file.createVariable("depth", "f4", ("time",) if form.has_depths else ())[:] = 20
         if form.format == "NETCDF4":
             file.createVariable("label", str, ("time",))[:] = np.array([f"day {day}" for day in days], object)
     return path
@@ -122,6 +134,15 @@ def _write_times(file: Any, form: FileForm, days: Any, calendar: str) -> None:
     )
 
 
+def _write_seen(file: Any, form: FileForm, days: Any, calendar: str) -> None:
+    """Write times that are no whole numbers of any unit."""
+    seen = file.createVariable("seen", "f8" if form.seen_packing is None else "i4", ("time",))
+    if form.seen_packing is not None:
+        seen.scale_factor, seen.add_offset = form.seen_packing
+    seen.units, seen.calendar = form.units, calendar
+    seen[:] = _numbers(days + 1 / 3, form.units, calendar)
+
+
 def _write_values(file: Any, name: str, form: FileForm, days: Any) -> None:
     values = days[:, None] * 10.0 + np.arange(WIDTH)[None]
     how: dict[str, Any] = {} if form.fill is None else {"fill_value": form.fill}
@@ -129,7 +150,10 @@ def _write_values(file: Any, name: str, form: FileForm, days: Any) -> None:
         how |= {"chunksizes": form.chunks, "zlib": form.zlib, "shuffle": form.shuffle}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the byte order
-        variable = file.createVariable(name, form.dtype, ("time", "x"), endian=form.endian, **how)
+        names = ("x", "time") if form.turned else ("time", "x")
+        if form.turned and form.chunks is not None:
+            how["chunksizes"] = form.chunks[::-1]
+        variable = file.createVariable(name, form.dtype, names, endian=form.endian, **how)
     if form.packing is not None:
         variable.scale_factor, variable.add_offset = form.packing
     if form.missing_value is not None:
@@ -137,7 +161,7 @@ def _write_values(file: Any, name: str, form: FileForm, days: Any) -> None:
     masked = np.ma.masked_array(values, mask=np.zeros(values.shape, bool))
     if form.fill is not None:
         masked[..., 3] = np.ma.masked
-    variable[:] = masked
+    variable[:] = masked.T if form.turned else masked
 
 
 def expected(paths: list[Path]) -> xr.Dataset:

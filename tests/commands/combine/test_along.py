@@ -150,7 +150,7 @@ def test_coordinates_that_repeat_follow_each_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("along", "error", "what"),
     [
-        ("run=ocean", ArgumentError, "expected NAME, NAME=name:PATTERN or NAME=attr:ATTRIBUTE"),
+        ("run=ocean", ArgumentError, "expected NAME, NAME=name:PATTERN, NAME=attr:ATTRIBUTE or NAME=START/STOP/STEP"),
         ("run=name:(", ArgumentError, "the pattern is not a regular expression"),
         (r"run=name:(\d)(\d)", ArgumentError, "the pattern has 2 groups, but must have one"),
         (r"run=name:z(\d)", NotJoinable, r"a\.nc: its name does not match"),

@@ -12,7 +12,7 @@ import xarray as xr
 
 import h5zarr
 from h5zarr.cli import main
-from tests.commands.combine.files import concatenated, write_days
+from tests.commands.combine.files import concatenated, open_combined, write_days
 
 Captured = pytest.CaptureFixture[str]
 
@@ -145,14 +145,13 @@ def test_attributes_that_differ(how: str, tmp_path: Path) -> None:
     assert ("attributes that differ are left out: title" in str(cube)) == (how == "drop-conflicts")
 
 
-def test_files_in_which_times_are_packed_differently_are_refused(tmp_path: Path) -> None:
+def test_times_that_are_packed_and_counted_in_different_units_are_joined(tmp_path: Path) -> None:
     paths = []
     for number in range(2):
         path = write_days(tmp_path / f"{number}.nc", [number])
         with netCDF4.Dataset(path, "a") as file:
             made = file.createVariable("when", "i2", ("time", "x"))
             made.units, made.scale_factor = f"seconds since 200{number}-01-01", 0.5
-            made[:] = np.arange(600)
+            made[:] = np.arange(600)[None]
         paths.append(path)
-    with pytest.raises(h5zarr.NotJoinable, match="/when: its times are packed and counted in different units"):
-        h5zarr.combine(paths)
+    xr.testing.assert_identical(open_combined(paths, tmp_path / "cube.json"), concatenated(paths))

@@ -14,6 +14,7 @@ import h5zarr
 from h5zarr.commands.combine.combine import combine
 from h5zarr.errors import NotJoinable
 from tests.commands.combine.files import DAYS, concatenated, open_combined
+from tests.commands.combine.splitting import check_same
 
 
 def write_flags(path: Path, day: int, *, has_flag: bool, calendar: str = "standard") -> Path:
@@ -183,3 +184,76 @@ def test_constants_get_an_axis_only_if_there_is_one(tmp_path: Path) -> None:
     paths = [write_run(tmp_path / f"{n}.nc", [n], n) for n in range(2)]
     with pytest.raises(NotJoinable, match="/run: it differs between files, but gets an axis only if files are joined"):
         combine(paths, along=["time", "x"], constant="along")
+
+
+@pytest.mark.parametrize("with_bounds", [(0, 1), (1, 2)], ids=str)
+def test_bounds_that_only_some_files_name_are_refused(with_bounds: tuple[int, ...], tmp_path: Path) -> None:
+    """They are numbers in the other files, and xarray does not join them with times."""
+    paths = []
+    for number in range(3):
+        paths.append(tmp_path / f"{number}.nc")
+        with netCDF4.Dataset(paths[-1], "w") as file:
+            file.createDimension("time", None)
+            file.createDimension("bnds", 2)
+            time = file.createVariable("time", "f8", ("time",))
+            time.units = f"days since 2000-01-0{number + 1}"
+            time[:] = [0]
+            file.createVariable("time_bnds", "f8", ("time", "bnds"))[:] = [[0, 1]]
+            if number in with_bounds:
+                time.bounds = "time_bnds"
+    with pytest.raises(
+        h5zarr.NotJoinable, match=r"/time_bnds: its values are times in .*[01].nc, but not in .*[02].nc"
+    ):
+        h5zarr.combine(paths)
+    with pytest.raises(TypeError, match="could not be promoted"):
+        concatenated(paths)
+
+
+@pytest.mark.parametrize("most", [None, 0])
+@pytest.mark.parametrize("lengths", [(3, 0, 2), (0, 3, 2), (3, 2, 0), (0, 0, 1)], ids=str)
+def test_files_without_elements_contribute_none(lengths: tuple[int, ...], most: int | None, tmp_path: Path) -> None:
+    paths = []
+    for number, length in enumerate(lengths):
+        paths.append(tmp_path / f"{number}.nc")
+        with netCDF4.Dataset(paths[-1], "w") as file:
+            file.createDimension("time", None)
+            file.createDimension("letter", 4)
+            file.createVariable("time", "f8", ("time",))[:] = 5 * number + np.arange(length)
+            file.createVariable("v", "i2", ("time",))[:] = np.arange(length)
+            texts = np.array([f"a{n}" for n in range(length)], "S4").reshape(-1)
+            file.createVariable("code", "S1", ("time", "letter"))[:] = netCDF4.stringtochar(texts)
+    h5zarr.combine(paths, tmp_path / "cube.json", along="time", max_inline_bytes=most)
+    with xr.open_dataset(tmp_path / "cube.json", engine="h5zarr") as opened:
+        check_same(opened.load(), concatenated(paths))
+
+
+def test_units_may_be_spelled_differently(tmp_path: Path) -> None:
+    paths = []
+    for number, units in enumerate(("m s-1", "m/s", "m s**-1")):
+        paths.append(tmp_path / f"{number}.nc")
+        with netCDF4.Dataset(paths[-1], "w") as file:
+            file.createDimension("time", None)
+            file.createVariable("time", "f8", ("time",))[:] = [number]
+            for name, dimensions in (("wind", ("time",)), ("speed", ())):
+                variable = file.createVariable(name, "f4", dimensions)
+                variable.units = units
+                variable[...] = 3
+    found = open_combined(paths, tmp_path / "cube.json")
+    xr.testing.assert_identical(found, concatenated(paths))
+    assert h5zarr.verify(tmp_path / "cube.json").is_right
+
+
+@pytest.mark.parametrize("most", [None, 0])
+def test_letters_along_a_coordinate_of_several_parts_are_not_one_text(tmp_path: Path, most: int | None) -> None:
+    """xarray makes text of a dimension that only letters have. Here, the coordinate has it, too, but in parts."""
+    paths = []
+    for number, form in enumerate(("NETCDF4", "NETCDF4", "NETCDF3_CLASSIC")):
+        paths.append(tmp_path / f"{number}.nc")
+        with netCDF4.Dataset(paths[-1], "w", format=form) as file:
+            file.createDimension("time", None)
+            file.createVariable("time", "f8", ("time",))[:] = [2 * number, 2 * number + 1]
+            if number != 1:
+                file.createVariable("flag", "S1", ("time",))[:] = np.array([b"a", b"b"])
+    combine(paths, tmp_path / "cube.json", max_inline_bytes=most)
+    with xr.open_dataset(tmp_path / "cube.json", engine="h5zarr") as opened:
+        check_same(opened.load(), concatenated(paths))

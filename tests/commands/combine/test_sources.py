@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import netCDF4
 import pytest
 import xarray as xr
 
@@ -54,8 +56,6 @@ def test_a_selection_applies_to_every_kind_of_source(kind: str, selection: dict[
 
 
 def test_a_group_of_references_is_joined(tmp_path: Path) -> None:
-    import netCDF4
-
     for day in range(2):
         with netCDF4.Dataset(tmp_path / f"{day}.nc", "w") as file:
             group = file.createGroup("science")
@@ -76,15 +76,32 @@ def test_a_cube_is_a_source_if_one_array_holds_each_variable(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", ["parts", "parameters"])
-def test_a_cube_of_files_that_are_stored_differently_is_not_a_source(kind: str, tmp_path: Path) -> None:
+def test_a_cube_of_files_that_are_stored_differently_is_a_source(kind: str, tmp_path: Path) -> None:
     if kind == "parts":
         paths = write_three(tmp_path / ".")
         paths[1] = write_days(paths[1], range(30, 60), chunksizes=(5, 600), dtype="f8")
     else:
         paths = [pack(tmp_path / f"{n}.nc", n, 0.25 / (n + 1), n) for n in range(3)]
     h5zarr.combine(paths[:2], tmp_path / "two.json")
-    with pytest.raises(NotJoinable, match=r"two.json: /v was joined from files that are stored differently"):
-        h5zarr.combine([tmp_path / "two.json", paths[2]])
+    found = open_combined([tmp_path / "two.json", paths[2]], tmp_path / "cube.json")
+    xr.testing.assert_identical(found, concatenated(paths))
+    assert h5zarr.verify(tmp_path / "cube.json").is_right
+    h5zarr.combine(paths, tmp_path / "at-once.json")
+    both = [json.loads((tmp_path / name).read_text()) for name in ("cube.json", "at-once.json")]
+    for one in both:
+        del one["h5zarr"]["cube"]["recipe"]  # the sources differ
+    assert both[0] == both[1]
+
+
+def test_a_file_may_fill_what_another_variable_of_a_cube_lacks(tmp_path: Path) -> None:
+    """As in CMIP: one variable in each file, and some files come later."""
+    how: dict[str, Any] = {"chunksizes": (5, 600), "zlib": True}
+    paths = [write_days(tmp_path / f"{n}.nc", range(30 * n, 30 * n + 30), names=("v",), **how) for n in range(2)]
+    others = [write_days(tmp_path / f"w{n}.nc", range(30 * n, 30 * n + 30), names=("w",), **how) for n in range(2)]
+    h5zarr.combine([*paths, others[1]], tmp_path / "three.json")
+    found = open_combined([tmp_path / "three.json", others[0]], tmp_path / "cube.json")
+    xr.testing.assert_identical(found[["v"]], concatenated(paths))
+    xr.testing.assert_identical(found[["w"]], concatenated(others))
 
 
 def test_an_index_whose_files_have_vanished_cannot_be_joined(tmp_path: Path) -> None:
@@ -147,11 +164,73 @@ def test_a_cube_of_tiles_is_a_source(tmp_path: Path) -> None:
     assert h5zarr.verify(tmp_path / "cube.json").is_right
 
 
-def test_members_of_an_ensemble_may_be_cubes(tmp_path: Path) -> None:
-    for member in range(2):
+@pytest.mark.parametrize("most", [None, 0])
+@pytest.mark.parametrize(
+    "months",
+    [
+        ([(0, 31), (31, 59), (59, 90)],) * 3,
+        ([(0, 31), (31, 59), (59, 90)], [(0, 28), (28, 59), (59, 90)], [(0, 90)]),
+        ([(0, 90)], [(0, 31), (31, 90)]),
+    ],
+    ids=["same", "other", "first whole"],
+)
+@pytest.mark.parametrize("how", [{"zlib": True}, {}], ids=["compressed", "plain"])
+def test_members_of_an_ensemble_may_be_cubes(
+    months: Any, how: dict[str, Any], most: int | None, tmp_path: Path
+) -> None:
+    """Their chunks along time have different lengths, perhaps other ones in each member."""
+    whole = []
+    for member, some in enumerate(months):
         (tmp_path / f"{member}").mkdir()
-        for n, days in enumerate(((0, 31), (31, 59))):
+        paths = []
+        for n, days in enumerate(some):
+            path = tmp_path / f"{member}" / f"{n}.nc"
+            paths.append(write_days(path, range(*days), chunksizes=(10, 600), **how))
+            with netCDF4.Dataset(path, "a") as file:
+                file["v"][:] += 1000 * member
+        h5zarr.combine(paths, tmp_path / f"{member}.json", max_inline_bytes=0)
+        whole.append(concatenated(paths))
+    cube = h5zarr.combine(str(tmp_path / "?.json"), tmp_path / "cube.json", along="member", max_inline_bytes=most)
+    expected = xr.concat(
+        whole, "member", data_vars="all", coords="minimal", compat="override", combine_attrs="override"
+    )
+    with xr.open_dataset(tmp_path / "cube.json", engine="h5zarr") as opened:
+        xr.testing.assert_identical(opened.load(), expected)
+    (v,) = [one for one in cube.outcomes if one.path == "/v"]
+    if how and months[0] == months[-1]:
+        assert v.how == "joined"
+        assert v.notes == ("chunks of different lengths",)
+    assert h5zarr.verify(tmp_path / "cube.json").is_right
+
+
+def test_cubes_of_different_lengths_are_not_members_of_an_ensemble(tmp_path: Path) -> None:
+    for member, last in enumerate((59, 60)):
+        (tmp_path / f"{member}").mkdir()
+        paths = [
             write_days(tmp_path / f"{member}" / f"{n}.nc", range(*days), chunksizes=(10, 600), zlib=True)
-        h5zarr.combine(str(tmp_path / f"{member}" / "*.nc"), tmp_path / f"{member}.json")
-    with pytest.raises(NotJoinable, match=r"0.json: /v: its chunks have different lengths along time"):
-        h5zarr.combine([tmp_path / "0.json", tmp_path / "1.json"], along="member")
+            for n, days in enumerate(((0, 31), (31, last)))
+        ]
+        h5zarr.combine(paths, tmp_path / f"{member}.json")
+    with pytest.raises(NotJoinable, match=r"/v: time has 59 elements in .*0.json and 60 in .*1.json"):
+        h5zarr.combine([tmp_path / "0.json", tmp_path / "1.json"], along="member", exclude=["time"])
+
+
+@pytest.mark.parametrize("kind", ["pattern", "directory", "index", "list"])
+def test_members_from_a_pattern_are_in_the_order_of_their_numbers(kind: str, tmp_path: Path) -> None:
+    """By position, because nothing else orders them. A list keeps its order."""
+    (tmp_path / "runs").mkdir()
+    paths = [write_days(tmp_path / "runs" / f"r{n}i1p1.nc", [n]) for n in (1, 2, 10, 11, 9)]
+    for path in paths:
+        with netCDF4.Dataset(path, "a") as file:
+            number = file["time"][0]
+            file["time"][:] = 0
+            file["v"][:] = number
+    sources: dict[str, Any] = {
+        "pattern": str(tmp_path / "runs" / "r*.nc"),
+        "directory": tmp_path / "runs",
+        "index": tmp_path / "refs",
+        "list": paths,
+    }
+    h5zarr.index(str(tmp_path / "runs" / "*.nc"), tmp_path / "refs")
+    found = open_combined(sources[kind], tmp_path / "cube.json", along="member")
+    assert found["v"][:, 0, 0].values.tolist() == ([1, 2, 10, 11, 9] if kind == "list" else [1, 2, 9, 10, 11])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from datetime import date, timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from xarray.coding.times import decode_cf_datetime
 
 from h5zarr.commands.combine.times import find_common
 from h5zarr.errors import Unrepresentable
@@ -110,6 +112,27 @@ def test_every_time_stays_what_it_is(pieces: Any, dtype: str) -> None:
     for values, one in times:
         expected = [one.epoch + int(value) * one.step for value in values]
         assert [common.epoch + int(value) * common.step for value in common.convert(values, one)] == expected
+
+
+@given(
+    st.sampled_from(list(STEPS)[:6]),
+    st.sampled_from(["standard", "proleptic_gregorian", "noleap", "360_day"]),
+    st.sampled_from(["1850-01-01", "2000-01-01 00:00:00", "1999-12-30 12:30:00.25", "0001-01-01", "2100-06-01"]),
+    st.lists(st.one_of(st.floats(-1e5, 1e5), st.integers(-(10**4), 10**4).map(lambda n: n / 24)), min_size=1),
+    st.sampled_from(["f4", "f8"]),
+)
+def test_floating_point_times_are_those_that_xarray_decodes(
+    name: str, calendar: str, since: str, numbers: list[float], dtype: str
+) -> None:
+    text, values = f"{name} since {since}", np.array(numbers, dtype)
+    other = units("days since 2000-01-01", calendar)
+    common = find_common([(values, units(text, calendar)), (np.array([0]), other)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = decode_cf_datetime(values, text, calendar)
+        found = decode_cf_datetime(common.convert(values, units(text, calendar)), common.units, calendar)
+    assert found.dtype == expected.dtype
+    assert found.tolist() == expected.tolist()
 
 
 def test_the_two_gregorian_calendars_are_the_same_after_the_reform() -> None:

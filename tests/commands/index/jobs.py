@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import h5zarr
-from h5zarr.commands.index.catalog import Catalog
-from h5zarr.commands.index.place import Place
-from h5zarr.commands.index.rows import Row, Status
+from h5zarr.commands.catalog.catalog import Catalog
+from h5zarr.commands.catalog.place import Place
+from h5zarr.commands.catalog.rows import Row, Status
 
 PROJECT = Path(__file__).resolve().parents[3]
 SAMPLES = PROJECT / "sample_data"
+OWN_FILES = {"_h5zarr/catalog.parquet", "_h5zarr/last_run"}
 GOOD = ("ocean.nc", "links_compact.h5", "netcdf4_coordinates.nc")
 
 
@@ -100,6 +102,11 @@ def eventually(is_so: Callable[[], bool], seconds: float = 10) -> bool:
     return is_so()
 
 
+def unmarked(text: str) -> str:
+    """Return what a run said, without the id of the run at the start of each line."""
+    return re.sub(r"^\[[\w.:+-]+\] ", "", text, flags=re.MULTILINE)
+
+
 def files_below(out: Path) -> set[str]:
     """Return the names of all files below a directory."""
     return {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
@@ -121,4 +128,4 @@ def check_index(out: Path, sources: Iterable[str | Path], tmp_path: Path) -> Non
         assert (row.arrays, row.problems) == (len(made.arrays()), made.problems)
         assert (out / row.output).read_bytes() == (tmp_path / "expected.json").read_bytes(), source
     assert len({row.output for row in rows.values()}) == len(rows)
-    assert files_below(out) == {row.output for row in rows.values()} | {"_h5zarr/catalog.parquet"}
+    assert files_below(out) == {row.output for row in rows.values()} | OWN_FILES

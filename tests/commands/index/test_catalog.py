@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import h5zarr
-from h5zarr.commands.index.catalog import CATALOG, PARTS, Catalog
-from h5zarr.commands.index.catalog_table import SCHEMA
-from h5zarr.commands.index.place import Place
-from h5zarr.commands.index.rows import Row, Status, writable
+from h5zarr.commands.catalog.catalog import CATALOG, PARTS, Catalog
+from h5zarr.commands.catalog.catalog_table import SCHEMA
+from h5zarr.commands.catalog.place import Place
+from h5zarr.commands.catalog.rows import Row, Status, writable
 from h5zarr.commands.status.status import status
 from h5zarr.errors import OutputError, Problem
 from h5zarr.io.source import Identity

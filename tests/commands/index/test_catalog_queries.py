@@ -14,9 +14,9 @@ import pytest
 
 import h5zarr
 from h5zarr.cli.index import EXAMPLES
-from h5zarr.commands.index.catalog import CATALOG
-from h5zarr.commands.index.catalog_table import SCHEMA, encode_table, make_table
-from h5zarr.commands.index.rows import Row, Status
+from h5zarr.commands.catalog.catalog import CATALOG
+from h5zarr.commands.catalog.catalog_table import SCHEMA, encode_table, make_table
+from h5zarr.commands.catalog.rows import Row, Status
 from h5zarr.io.source import Identity
 from tests.commands.index.jobs import SAMPLES, rows_of, served
 from tests.servers import RangeServer

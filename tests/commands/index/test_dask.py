@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import h5zarr
-from h5zarr.commands.index.rows import Row
+from h5zarr.commands.catalog.rows import Row
 from h5zarr.processes import WorkersLost
 from tests.commands.index.jobs import check_index, eventually, fill, finish, served, started
 from tests.servers import RangeServer

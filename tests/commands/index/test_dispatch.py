@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 import h5zarr
+from h5zarr.commands.catalog.rows import Row, Status
 from h5zarr.commands.index.dispatch import Dispatcher
 from h5zarr.commands.index.planning import Task
-from h5zarr.commands.index.rows import Row, Status
 from h5zarr.commands.index.work import Batch, Done, IndexSettings, index_batch
 from h5zarr.commands.index.workers import LocalWorkers
 from h5zarr.processes import WorkersLost

@@ -17,8 +17,8 @@ from aiohttp import web
 
 import h5zarr
 from h5zarr.cli import main
+from h5zarr.commands.catalog.rows import Status
 from h5zarr.commands.index import dispatch
-from h5zarr.commands.index.rows import Status
 from h5zarr.io import fetch
 from tests.commands.index.jobs import rows_of, served
 from tests.io.policies import EXACT

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 import h5zarr
-from h5zarr.commands.index.catalog import CATALOG, Catalog
+from h5zarr.commands.catalog.catalog import CATALOG, Catalog
+from h5zarr.commands.catalog.place import Place
+from h5zarr.commands.catalog.rows import Row, Status
 from h5zarr.commands.index.index_text import failure_lines
 from h5zarr.commands.index.lease import LEASE
-from h5zarr.commands.index.place import Place
-from h5zarr.commands.index.rows import Row, Status
+from h5zarr.commands.index.run_record import RUN
 from h5zarr.errors import H5ZarrError, OutputError, SourceGone
 from h5zarr.io.location import Location
 from tests.servers import RangeServer
@@ -52,11 +53,15 @@ def test_each_file_gets_the_references_that_translate_writes(
 def test_a_second_run_does_nothing(data: Path, tmp_path: Path, threads: ThreadPoolExecutor) -> None:
     out = tmp_path / "refs"
     run(data, out, threads)
-    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+
+    def written() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file() and path != out / RUN}
+
+    before = written()
     report = run(data, out, threads)
     assert report.is_good
     assert (report.indexed_count, report.unchanged_count, report.requests) == (0, 3, 0)
-    assert {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()} == before
+    assert written() == before
 
 
 def test_only_what_has_changed_is_read_again(data: Path, tmp_path: Path, threads: ThreadPoolExecutor) -> None:
@@ -280,7 +285,8 @@ def test_problems_of_a_file_are_in_its_row(tmp_path: Path, threads: ThreadPoolEx
 
 def test_nothing_is_left_of_the_lease_and_the_parts(data: Path, tmp_path: Path, threads: ThreadPoolExecutor) -> None:
     run(data, tmp_path / "refs", threads)
-    assert [path.name for path in (tmp_path / "refs" / "_h5zarr").rglob("*") if path.is_file()] == ["catalog.parquet"]
+    left = {path.name for path in (tmp_path / "refs" / "_h5zarr").rglob("*") if path.is_file()}
+    assert left == {"catalog.parquet", "last_run"}
     assert not (tmp_path / "refs" / LEASE).exists()
 
 

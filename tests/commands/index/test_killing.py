@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import h5zarr
+from h5zarr.commands.catalog.rows import Status
 from h5zarr.commands.index.lease import LEASE
-from h5zarr.commands.index.rows import Status
-from tests.commands.index.jobs import GOOD, SAMPLES, check_index, fill, finish, rows_of, started
+from tests.commands.index.jobs import GOOD, OWN_FILES, SAMPLES, check_index, fill, finish, rows_of, started
 from tests.s3 import s3_server
 
 
@@ -57,7 +57,7 @@ def kill_locally(seed: int, count: int, most: int, form: str, tmp_path: Path) ->
                 if path.name == ".zmetadata":  # the others have a token in them, that is new each time
                     assert (out / name).stat().st_size == path.stat().st_size
     found = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
-    assert found == expected | {"_h5zarr/catalog.parquet"}
+    assert found == expected | OWN_FILES
 
 
 def test_a_job_over_files_that_is_killed_at_random_moments_ends_right(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_job_over_a_bucket_that_is_killed_at_random_moments_ends_right(tmp_pat
             assert filesystem.cat_file(f"{out}/{row.output}") == (tmp_path / "expected.json").read_bytes()
         filesystem.invalidate_cache()
         found = {name.removeprefix(f"{bucket}/refs/") for name in filesystem.find(f"{bucket}/refs")}
-        assert found == {row.output for row in rows.values()} | {"_h5zarr/catalog.parquet"}
+        assert found == {row.output for row in rows.values()} | OWN_FILES
 
 
 def test_the_lease_of_a_job_that_was_killed_is_taken_over_at_once(tmp_path: Path, threads: ThreadPoolExecutor) -> None:

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 import h5zarr
+from h5zarr.commands.catalog.place import Place
+from h5zarr.commands.catalog.rows import Row
+from h5zarr.commands.catalog.waiting import Stopped
 from h5zarr.commands.index import lease as leases
 from h5zarr.commands.index import running
-from h5zarr.commands.index.lease import LEASE, Lease, LeaseHeld, Stopped
-from h5zarr.commands.index.place import Place
-from h5zarr.commands.index.rows import Row
+from h5zarr.commands.index.lease import LEASE, Lease, LeaseHeld
 from h5zarr.errors import OutputError
 from tests.commands.index.jobs import check_index, fill, finish, start, started
 

@@ -11,8 +11,8 @@ import fsspec
 import pytest
 
 import h5zarr
-from h5zarr.commands.index.listing import Listing, list_named, list_sources, read_names
-from h5zarr.commands.index.rows import Status
+from h5zarr.commands.catalog.listing import Listing, list_named, list_sources, read_names
+from h5zarr.commands.catalog.rows import Status
 from h5zarr.errors import SourceError, SourceGone
 from tests.commands.index.jobs import SAMPLES, rows_of
 from tests.servers import RangeServer
@@ -125,7 +125,7 @@ def test_memory_is_listed_and_indexed_within_a_process(tmp_path: Path, threads: 
     filesystem.rm_file(f"{root}/data/2024/Ü [1]%20#?.nc")
     assert h5zarr.index(pattern, out, executor=threads, prune=True).pruned_count == 1
     found = {name.removeprefix(f"{root}/refs/") for name in filesystem.find(f"{root}/refs")}
-    assert found == {"a.nc.json", "2024/b.nc.json", "_h5zarr/catalog.parquet"}
+    assert found == {"a.nc.json", "2024/b.nc.json", "_h5zarr/catalog.parquet", "_h5zarr/last_run"}
 
 
 def test_what_is_in_an_archive_is_found_through_a_chain(tmp_path: Path, threads: ThreadPoolExecutor) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import h5zarr
+from h5zarr.commands.catalog.listing import Listed
+from h5zarr.commands.catalog.rows import Row
 from h5zarr.commands.index import running
-from h5zarr.commands.index.listing import Listed
 from h5zarr.commands.index.planning import Task
-from h5zarr.commands.index.rows import Row
 from tests.commands.index.jobs import environment, fill
 
 COMMAND = """
@@ -31,8 +31,8 @@ if __name__ == "__main__":  # which processes that it starts are not
 ENCODE = """
 from datetime import UTC, datetime
 from pathlib import Path
-from h5zarr.commands.index.rows import Row, Status
-from h5zarr.commands.index.catalog_table import encode_table, make_table, use_system_memory
+from h5zarr.commands.catalog.rows import Row, Status
+from h5zarr.commands.catalog.catalog_table import encode_table, make_table, use_system_memory
 from h5zarr.io.source import Identity
 
 def make(number):

@@ -17,21 +17,21 @@ import pytest
 import h5zarr
 from h5zarr.cli import main
 from h5zarr.cli.common import phrase
-from h5zarr.cli.index_log import RunLog
+from h5zarr.cli.index_log import RunLog, Voice
+from h5zarr.commands.catalog.catalog import CATALOG, Catalog
+from h5zarr.commands.catalog.place import Place
+from h5zarr.commands.catalog.rows import Row, Status
 from h5zarr.commands.index import lease
-from h5zarr.commands.index.catalog import CATALOG, Catalog
 from h5zarr.commands.index.dispatch import WorkerDied
 from h5zarr.commands.index.index_report import IndexReport
 from h5zarr.commands.index.index_text import end_lines, failure_lines
 from h5zarr.commands.index.lease import LEASE, Lease
-from h5zarr.commands.index.place import Place
 from h5zarr.commands.index.planning import Plan, Task
-from h5zarr.commands.index.rows import Row, Status
 from h5zarr.commands.index.work import Unexpected
 from h5zarr.commands.status.status import NoIndex, Summary, summary_lines
 from h5zarr.errors import Problem
 from h5zarr.processes import WorkersLost
-from tests.commands.index.jobs import SAMPLES
+from tests.commands.index.jobs import SAMPLES, unmarked
 
 # One of several things, where the number does not match the word: "1 files", "2 file".
 ODD_PLURAL = re.compile(r"(?<![\d,.])1 (?:\w+ )?(?:files|sources|outputs|arrays|chunks|requests|problems|reasons)\b")
@@ -170,7 +170,7 @@ def test_a_failure_at_the_only_attempt_is_the_end() -> None:
 
 def test_a_progress_line_counts_files() -> None:
     for count, expected in ((1, "1 of 1 file, 1 failed, "), (1200, "1 of 1,200 files, 1 failed, ")):
-        log = RunLog(quiet=True, as_json=False, fail_on="new", max_attempts=5)
+        log = RunLog(Voice("night-1", as_json=False), quiet=True, fail_on="new", max_attempts=5)
         log.plan(Plan(new=[Task("/data/f.nc", "/data/f.nc", None, "")] * count))
         log.row(replace(FAILED, attempts=2))
         assert log.line().startswith(expected)
@@ -310,7 +310,7 @@ def test_a_command_that_cannot_run_says_what_where_and_what_to_do(
     prepare(data)
     places = {"data": data, "out": data.parent / "refs"}
     assert main([word.format(**places) for word in words]) == 2
-    assert capfd.readouterr().err.splitlines() == [f"h5zarr: {message.format(**places)}", f"  {remedy}"]
+    assert unmarked(capfd.readouterr().err).splitlines() == [f"h5zarr: {message.format(**places)}", f"  {remedy}"]
 
 
 def test_a_catalog_that_may_not_be_read_is_named(
@@ -321,7 +321,7 @@ def test_a_catalog_that_may_not_be_read_is_named(
     def refuse(*args: Any, **choices: Any) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("h5zarr.commands.index.place.open", refuse, raising=False)
+    monkeypatch.setattr("h5zarr.commands.catalog.place.open", refuse, raising=False)
     assert main(["status", str(data.parent / "refs")]) == 2
     assert capfd.readouterr().err.splitlines() == [
         f"h5zarr: {data.parent}/refs/{CATALOG}: this cannot be read (Permission denied)",
@@ -356,9 +356,9 @@ def test_remedies_are_in_terms_of_the_command_line(kind: type[h5zarr.H5ZarrError
 
 
 def test_a_stopped_run_says_what_is_left_even_if_quiet(capfd: pytest.CaptureFixture[str]) -> None:
-    log = RunLog(quiet=True, as_json=False, fail_on="new", max_attempts=5)
+    log = RunLog(Voice("night-1", as_json=False), quiet=True, fail_on="new", max_attempts=5)
     log.end(ended(new_count=1500, indexed_count=183, how="stopped"))
-    assert capfd.readouterr().err == "not finished: stopped, 1,317 files left; the next run continues\n"
+    assert capfd.readouterr().err == "[night-1] not finished: stopped, 1,317 files left; the next run continues\n"
     log.end(ended(new_count=2, indexed_count=1, how="another run took over"))
     assert capfd.readouterr().err == ""
 

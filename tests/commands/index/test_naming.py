@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from h5zarr.commands.catalog.place import STATE
 from h5zarr.commands.index.naming import Names, UnclearTemplate, check_template, digest
-from h5zarr.commands.index.place import STATE
 
 SUFFIXES = (".json", ".json.zst", ".parquet")
 TEMPLATES = (

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from h5zarr.cli import main
-from h5zarr.commands.index.catalog import CATALOG
-from tests.commands.index.jobs import SAMPLES
+from h5zarr.commands.catalog.catalog import CATALOG
+from tests.commands.index.jobs import SAMPLES, unmarked
 from tests.test_cli_index import parse_metrics
 
 pytestmark = pytest.mark.usefixtures("threads_for_command")
@@ -55,7 +55,7 @@ class Job:
         words = [str(self.data), str(self.out), *self.options, "--metrics", str(metrics), "--report", str(report)]
         self.capfd.readouterr()
         code = main(["index", *words, *more])
-        said = self.capfd.readouterr().err
+        said = unmarked(self.capfd.readouterr().err)
         status_code = main(["status", str(self.out), "--all"])
         shown = self.capfd.readouterr().out
         samples = parse_metrics(metrics.read_text())
@@ -175,7 +175,7 @@ def test_any_fails_every_run_and_never_fails_none(job: Job) -> None:
 def test_too_many_failures_are_a_failure_even_if_failures_are_not(job: Job) -> None:
     words = [str(job.data), str(job.out), "--quiet", "--fail-on", "never", "--max-failures", "0"]
     assert main(["index", *words]) == 1
-    said = job.capfd.readouterr().err
+    said = unmarked(job.capfd.readouterr().err)
     assert re.search(r"\nnot finished: too many failures(, \d files? left)?; the next run continues\n$", said)
     assert main(["status", str(job.out)]) == 1
     assert "\nthe last run did not finish; the next run continues\n" in job.capfd.readouterr().out

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from h5zarr.commands.index.listing import Listed, Listing
-from h5zarr.commands.index.planning import Plan, Rules, make_plan, source_name
-from h5zarr.commands.index.rows import Row, Status
+from h5zarr.commands.catalog.listing import Listed, Listing
+from h5zarr.commands.catalog.rows import Row, Status
+from h5zarr.commands.catalog.source_names import source_name
+from h5zarr.commands.index.planning import Plan, Rules, make_plan
 from h5zarr.io.source import Identity
 
 RULES = Rules(template="{path}", suffix=".json", settings="abc", max_attempts=3)

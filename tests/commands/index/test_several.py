@@ -11,10 +11,10 @@ import pytest
 
 import h5zarr
 from h5zarr.cli import main
-from h5zarr.commands.index.listing import list_several
-from h5zarr.commands.index.rows import Status
+from h5zarr.commands.catalog.listing import list_several
+from h5zarr.commands.catalog.rows import Status
 from h5zarr.errors import OutputError, SourceGone
-from tests.commands.index.jobs import SAMPLES, files_below, rows_of
+from tests.commands.index.jobs import OWN_FILES, SAMPLES, files_below, rows_of, unmarked
 from tests.servers import RangeServer
 
 OCEAN = SAMPLES / "ocean.nc"
@@ -69,7 +69,7 @@ def test_a_reason_does_not_repeat_a_relative_name(
     monkeypatch.chdir(tree)
     (tree.parent / "list.txt").write_text("none.nc\n")
     assert main(["index", "--files-from", "../list.txt", "../refs", "--quiet"]) == 1
-    assert capfd.readouterr().err.splitlines()[0] == f"{tree}/none.nc: there is no such file"
+    assert unmarked(capfd.readouterr().err).splitlines()[0] == f"{tree}/none.nc: there is no such file"
 
 
 @pytest.mark.parametrize("words", [["*.nc"], ["a.nc", "b.nc", "[c].nc"]], ids=["quoted", "expanded"])
@@ -80,7 +80,7 @@ def test_what_the_shell_expands_gets_the_names_that_a_pattern_gives(
     assert main(["index", *words, "../refs"]) == 0
     assert outputs(tree.parent / "refs") == {"a.nc.json", "b.nc.json", "%5Bc%5D.nc.json"}
     assert main(["index", *words, "../refs", "--quiet"]) == 0
-    assert files_below(tree.parent / "refs") == outputs(tree.parent / "refs") | {"_h5zarr/catalog.parquet"}
+    assert files_below(tree.parent / "refs") == outputs(tree.parent / "refs") | OWN_FILES
 
 
 def test_files_of_the_same_name_do_not_overwrite_each_other(tree: Path, threads: ThreadPoolExecutor) -> None:
@@ -117,7 +117,7 @@ def test_a_data_file_is_not_taken_for_the_directory_of_the_index(
     with pytest.raises(OutputError, match="an index is written to a directory"):
         h5zarr.index(tree / "a.nc", tree / name, executor=threads)
     assert main(["index", str(tree / "a.nc"), str(tree / "[c].nc"), str(tree / name)]) == 2
-    said = capfd.readouterr().err.splitlines()
+    said = unmarked(capfd.readouterr().err).splitlines()
     assert said[0].startswith(f"h5zarr: {tree / name}: this is ")
     assert said[1] == "  Give the directory for the references after the sources."
     assert files_below(tree) == before
@@ -137,7 +137,7 @@ def test_the_log_has_the_start_the_progress_and_the_end(
     out = tree.parent / "refs"
     with caplog.at_level(logging.INFO, logger="h5zarr"):
         h5zarr.index(tree, out, executor=threads)
-    told = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]
+    told = [unmarked(record.getMessage()) for record in caplog.records if record.levelno == logging.INFO]
     assert told[0] == f"index {out}: listing the sources"
     assert told[1] == f"index {out}: 7 new, 0 changed, 0 tried again, 0 unchanged"
     assert told[2:-1] == [
@@ -147,7 +147,7 @@ def test_the_log_has_the_start_the_progress_and_the_end(
     assert told[-2] == f"index {out}: 7 of 7 files, 1 failed"
     assert told[-1].startswith(f"index {out}: finished after ")
     assert "'indexed': 6" in told[-1]
-    (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    (warning,) = [unmarked(record.getMessage()) for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.startswith(f"{tree / 'broken.nc'}: ")
     assert "not an HDF5 or netCDF file" in warning
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from h5zarr.commands.index.catalog import CATALOG, Catalog
+from h5zarr.commands.catalog.catalog import CATALOG, Catalog
+from h5zarr.commands.catalog.place import Place
+from h5zarr.commands.catalog.rows import Row, Status
 from h5zarr.commands.index.lease import LEASE
-from h5zarr.commands.index.place import Place
-from h5zarr.commands.index.rows import Row, Status
 from tests.commands.index.jobs import (
     check_index,
     children,

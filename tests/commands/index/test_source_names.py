@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from h5zarr.commands.index.planning import _is_plain, source_name
+from h5zarr.commands.catalog.source_names import _is_plain, source_name
 from h5zarr.io.urls import reference_url
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from h5zarr.commands.index.lease import Stopped
-from h5zarr.commands.index.waiting import map_at_once, wait_for
+from h5zarr.commands.catalog.waiting import Stopped, map_at_once, wait_for
 
 
 def test_a_result_and_an_error_come_through() -> None:

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import h5zarr
+from h5zarr.commands.catalog.catalog import CATALOG
 from h5zarr.commands.index import watching
-from h5zarr.commands.index.catalog import CATALOG
 from h5zarr.commands.index.watching import decode_related, encode_related, open_beside
 from h5zarr.io.source import Identity
 from tests.commands.index.jobs import rows_of
@@ -195,8 +195,8 @@ def test_a_source_is_read_again_where_the_catalog_was_changed(
 ) -> None:
     from dataclasses import replace
 
-    from h5zarr.commands.index.catalog import Catalog
-    from h5zarr.commands.index.place import Place
+    from h5zarr.commands.catalog.catalog import Catalog
+    from h5zarr.commands.catalog.place import Place
 
     write_values(tmp_path / "main.h5")
     run(tmp_path, threads)

@@ -87,6 +87,7 @@ def test_a_cube_has_axes_and_pieces(tmp_path: Path) -> None:
             {"source": str(paths[0]), "at": {"/time": [[0, 0, 2]]}},
             {"source": str(paths[1]), "at": {"/time": [[2, 0, 2]]}},
         ],
+        "misfits": [],
     }
     variable = found["datasets"]["/v"]
     assert (variable["type"], variable["shape"]) == ("float32, float64", [4, 600])

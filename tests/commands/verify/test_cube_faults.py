@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import h5zarr
+from tests.commands.combine.test_alignment import write_grid, write_text
 from tests.commands.verify import test_cubes as cubes
 
 Refs = dict[str, Any]
@@ -75,6 +76,32 @@ def change_units(refs: Refs) -> None:
         refs[key] = refs[key].replace("since 2000-01-01", "since 2000-01-02")
 
 
+def turn_back(refs: Refs) -> None:
+    """Let square chunks of a transposed part be read as if they were not."""
+    path = "_h5zarr_parts/v/1/v/zarr.json"
+    array = json.loads(refs[path])
+    assert array["codecs"][0]["name"] == "transpose"
+    array["codecs"][0]["configuration"]["order"] = [0, 1, 2]
+    refs[path] = json.dumps(array)
+
+
+def change_letter(refs: Refs) -> None:
+    """Change a letter of text that was padded."""
+    content = base64.b64decode(refs["code/c/0/0"].removeprefix("base64:")).replace(b"00001", b"0000x")
+    refs["code/c/0/0"] = "base64:" + base64.b64encode(content).decode()
+
+
+def turned(directory: Path) -> tuple[list[Path], dict[str, Any]]:
+    orders = [("time", "lat", "lon"), ("time", "lon", "lat")]
+    how: dict[str, Any] = {"chunksizes": (1, 10, 10), "zlib": True}
+    paths = [write_grid(directory / f"{n}.nc", 6 * n, orders[n], **how) for n in range(2)]
+    return paths, {"max_inline_bytes": 0}
+
+
+def texts(directory: Path) -> tuple[list[Path], dict[str, Any]]:
+    return [write_text(directory / f"{n}.nc", 5 * n, letters) for n, letters in enumerate((6, 9))], {}
+
+
 def plain(directory: Path) -> tuple[list[Path], dict[str, Any]]:
     return cubes.plain(directory), {}
 
@@ -86,6 +113,8 @@ FAULTS: list[tuple[cubes.Make, Callable[[Refs], None]]] = [
     (cubes.parts, move_box),
     (cubes.packed, change_scale),
     (cubes.times, change_units),
+    (turned, turn_back),
+    (texts, change_letter),
 ]
 
 

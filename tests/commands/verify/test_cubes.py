@@ -98,9 +98,30 @@ def bounds(directory: Path) -> tuple[list[Path], dict[str, Any]]:
     ], {}
 
 
+def missing_times(directory: Path) -> tuple[list[Path], dict[str, Any]]:
+    """The times of a variable that one file lacks, in the units of one of the others."""
+    units = ("days since 2000-01-01", "hours since 2000-01-01", "days since 2000-01-01")
+    paths = [write_days(directory / f"{n}.nc", [n], units=units[n]) for n in range(3)]
+    for number, path in enumerate(paths[1:], 1):
+        with netCDF4.Dataset(path, "a") as file:
+            seen = file.createVariable("seen", "f8", ("time",))
+            seen.units = units[number]
+            seen[:] = number
+    return paths, {}
+
+
+def unwritten_text(directory: Path) -> tuple[list[Path], dict[str, Any]]:
+    """A character without a value, as climate models write for the grid mapping."""
+    paths = plain(directory)
+    for path in paths:
+        with netCDF4.Dataset(path, "a") as file:
+            file.createVariable("rotated_pole", "S1", ()).grid_mapping_name = "rotated_latitude_longitude"
+    return paths, {}
+
+
 MADE: list[Make] = [
     *(lambda directory: (plain(directory), {}), ragged, packed, parts, times, lacking, tiles, new_dimension),
-    *(duplicates, constants, other_type, bounds),
+    *(duplicates, constants, other_type, bounds, missing_times, unwritten_text),
 ]
 NAMES = [getattr(make, "__name__", "").replace("<lambda>", "plain") for make in MADE]
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from h5zarr.containers.icechunk.locations import Located, locate_sources, prefixes_of
-from h5zarr.containers.provenance import Provenance, SourceState
+from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.source_state import SourceState
 from h5zarr.errors import OutputError
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import Hierarchy

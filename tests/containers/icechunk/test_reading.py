@@ -15,9 +15,10 @@ import zarr
 
 import h5zarr
 from h5zarr.commands.translate.translate import translate
-from h5zarr.containers.icechunk import icechunk_reading
+from h5zarr.containers.icechunk import icechunk_reading, late_arrays
 from h5zarr.containers.icechunk.icechunk_reading import read_icechunk
-from h5zarr.containers.provenance import Provenance, SourceState
+from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.source_state import SourceState
 from h5zarr.errors import ProblemWarning, SourceError, SourceGone
 from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
@@ -155,7 +156,7 @@ def test_an_array_that_the_repository_holds_too_much_of_is_a_problem(tmp_path: P
     raw = tmp_path / "raw.bin"
     raw.write_bytes(bytes(2000))
     write_as_others(place, raw)
-    monkeypatch.setattr(icechunk_reading, "_MOST_HELD_NBYTES", 3000)
+    monkeypatch.setattr(late_arrays, "MOST_HELD_NBYTES", 3000)
     found = read(place)
     (problem,) = found.problems
     assert (problem.path, "3200 bytes" in problem.message) == ("/v", True)

@@ -19,7 +19,7 @@ import h5zarr
 from h5zarr.cli import build_parser, main
 from h5zarr.containers.container import Commit, Content, Output
 from h5zarr.containers.icechunk.icechunk_container import IcechunkContainer
-from h5zarr.containers.provenance import SourceState
+from h5zarr.containers.source_state import SourceState
 from h5zarr.containers.target import _BRANCH_REMEDY
 from h5zarr.errors import OutputExists
 from h5zarr.io.location import Location

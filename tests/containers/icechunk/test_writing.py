@@ -213,7 +213,7 @@ def test_rejected_references_are_named_and_nothing_is_written(
     assert os.listdir(tmp_path) == ["numbers.h5"]
 
 
-@pytest.mark.parametrize("call", ["set_references", "find_odd", "dump"])
+@pytest.mark.parametrize("call", ["ReferenceSetter", "find_odd", "dump"])
 def test_a_failure_leaves_the_repository_as_it_was(call: str, tmp_path: Path, place: Path, monkeypatch) -> None:
     source = make_numbers(tmp_path / "numbers.h5", np.arange(4000))
     translate(source, url_of(place), message="first")
@@ -232,6 +232,7 @@ def test_a_failure_leaves_the_repository_as_it_was(call: str, tmp_path: Path, pl
 def test_a_failure_leaves_no_new_repository(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = make_plain(tmp_path / "plain.h5")
     place.mkdir()
+    monkeypatch.setattr(virtual_refs, "_find_boxes", lambda *arguments: None)
     monkeypatch.setattr(virtual_refs, "_give_box", lambda *arguments: [(0,)])
     monkeypatch.setattr(virtual_refs, "_give_one_by_one", lambda *arguments: [(0,)])
     with pytest.raises(OutputError, match="rejects 1 reference"):
@@ -243,14 +244,14 @@ def test_a_failure_leaves_no_new_repository(tmp_path: Path, place: Path, monkeyp
 def test_the_second_writer_gets_an_error_and_changes_nothing(tmp_path: Path, place: Path, monkeypatch) -> None:
     source = make_plain(tmp_path / "plain.h5")
     translate(source, url_of(place), message="first")
-    fill = icechunk_writing._Writer._fill
+    fill = icechunk_writing._Writer._set_metadata
 
     def fill_late(self: Any, store: Any) -> None:
         fill(self, store)
         monkeypatch.undo()
         translate(source, url_of(place), message="faster")
 
-    monkeypatch.setattr(icechunk_writing._Writer, "_fill", fill_late)
+    monkeypatch.setattr(icechunk_writing._Writer, "_set_metadata", fill_late)
     with pytest.raises(OutputError, match="another writer has committed"):
         translate(source, url_of(place), message="slower")
     assert messages(place) == ["faster", "first"]
@@ -299,11 +300,11 @@ from h5zarr.containers.container import Commit
 from h5zarr.commands.translate.translate import translate
 
 translation = translate(sys.argv[1])
-opened = writing._opened
+opened = writing.opened
 def begin(*arguments):
     threading.Timer(float(sys.argv[3]), os.kill, (os.getpid(), signal.SIGKILL)).start()
     return opened(*arguments)
-writing._opened = begin
+writing.opened = begin
 translation.write(sys.argv[2], message="new", overwrite=True)
 print("done", flush=True)
 os.kill(os.getpid(), signal.SIGKILL)

@@ -11,7 +11,8 @@ import xarray as xr
 import zarr
 
 from h5zarr.containers.output import open_output
-from h5zarr.containers.provenance import Provenance, SourceState
+from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.source_state import SourceState
 from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import GroupNode, Hierarchy

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from h5zarr.containers.json import own_lines
 from h5zarr.containers.json.json_reading import decode_document, decode_own_document, decode_references
 from h5zarr.containers.json.own_lines import decode_own_lines
-from h5zarr.containers.provenance import Provenance, SourceState
+from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.source_state import SourceState
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.source import Identity
 from h5zarr.io.urls import display_url

@@ -12,8 +12,9 @@ import pytest
 
 from h5zarr.containers.json.json_reading import decode_references
 from h5zarr.containers.json.json_recognition import is_references
-from h5zarr.containers.provenance import Provenance, SourceState
+from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import References
+from h5zarr.containers.source_state import SourceState
 from h5zarr.errors import H5ZarrError, MalformedFile, Unsupported
 from h5zarr.io.source import Identity
 from h5zarr.signatures import WrongFormat

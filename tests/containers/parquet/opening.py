@@ -21,6 +21,9 @@ class Files(dict[str, bytes]):
 
     shown = "refs.parquet"
 
+    def start(self, token: str) -> None:
+        pass
+
     def write_file(self, name: str, content: bytes | memoryview, /) -> None:
         assert name not in self
         self[name] = bytes(content)

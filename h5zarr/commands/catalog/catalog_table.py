@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from h5zarr.commands.index.rows import Known, Row, Status, writable
+from h5zarr.commands.catalog.rows import Known, Row, Status, writable
 from h5zarr.errors import OutputError, Problem
 from h5zarr.io.source import Identity
 

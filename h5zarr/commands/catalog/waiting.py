@@ -11,12 +11,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from typing import TypeVar
 
-from h5zarr.commands.index.lease import Stopped
+from h5zarr.errors import H5ZarrError
 
 S = TypeVar("S")
 T = TypeVar("T")
 _AT_ONCE = 32
 _LOOK_SECONDS = 0.1
+
+
+class Stopped(H5ZarrError):
+    """The run was stopped before it began."""
+
+    kind = "stopped"
 
 
 def wait_for(act: Callable[..., T], is_stopped: Callable[[], bool]) -> T:

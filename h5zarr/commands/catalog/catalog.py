@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
-from h5zarr.commands.index.place import STATE, Place
-from h5zarr.commands.index.rows import Known, Row
+from h5zarr.commands.catalog.place import STATE, Place
+from h5zarr.commands.catalog.rows import Known, Row
 from h5zarr.packages import require_catalog
 
 if TYPE_CHECKING:
-    from h5zarr.commands.index.catalog_table import Stored
+    from h5zarr.commands.catalog.catalog_table import Stored
 
 T = TypeVar("T", Row, Known)
 CATALOG = f"{STATE}/catalog.parquet"
@@ -143,6 +143,6 @@ class Catalog:
 
 def _tables() -> ModuleType:
     """Return the module that reads and writes tables. It needs pyarrow, which `import h5zarr` and `help` do without."""
-    from h5zarr.commands.index import catalog_table
+    from h5zarr.commands.catalog import catalog_table
 
     return catalog_table

@@ -9,8 +9,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from h5zarr.containers.beside import new_name_beside
 from h5zarr.containers.container import Content, Output
-from h5zarr.containers.output import find_filesystem, new_name_beside, open_output, or_output_error, told_as
+from h5zarr.containers.output import find_filesystem, open_output, or_output_error, told_as
 from h5zarr.containers.target import check_target, file_state
 from h5zarr.errors import OutputError, SourceError, SourceGone, SourceRefused
 from h5zarr.io.failure import or_source_error

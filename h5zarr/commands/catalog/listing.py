@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from glob import glob
 from typing import Any
 
-from h5zarr.commands.index.place import DATA_SUFFIXES
-from h5zarr.commands.index.waiting import map_at_once
+from h5zarr.commands.catalog.place import DATA_SUFFIXES
+from h5zarr.commands.catalog.waiting import map_at_once
 from h5zarr.errors import SourceError, SourceGone
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.failure import or_source_error
@@ -239,6 +239,7 @@ def ask_identity(url: str, access: Access) -> Identity | None:
 
     def ask() -> Identity:
         filesystem, path = shared_filesystem(location.for_fsspec(), access.options_for(location))
+        filesystem.invalidate_cache(path)  # the file may have appeared or changed since its directory was listed
         return interpret_identity(call_patiently(filesystem, "info", path, seconds=timeout_seconds))
 
     timeout_seconds = access.network.timeout_seconds

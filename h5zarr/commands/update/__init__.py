@@ -1,0 +1,1 @@
+"""Bring a cube up to date with its archive."""
