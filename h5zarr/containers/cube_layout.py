@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import overload
+from functools import partial
 
+from h5zarr.containers.piece_columns import CubePieceState, PieceColumns, piece_columns
 from h5zarr.containers.source_state import decode_source, encode_source
 from h5zarr.errors import MalformedFile
 from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import Json
-
-Range = tuple[int, int, int]
-"""The position of a range on the axis, its start in the file, and its length."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CubePieceState:
-    """A file of a cube, and its ranges by the path of the axis. `url` may contain secrets, which are not written.
-
-    `lacks` has the variables of the cube that the file does not have.
-    """
-
-    url: str
-    at: Mapping[str, tuple[Range, ...]]
-    lacks: tuple[str, ...] = ()
+from h5zarr.zarr_model.late_sequence import LateSequence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,27 +41,6 @@ class CubeMisfit:
         return cls(url=url, identity=identity, kind=kind, reason=reason, remedy=str(value.get("remedy", "")))
 
 
-class _LatePieces(Sequence[CubePieceState]):
-    """Pieces that are decoded when they are used: opening a cube of many files does not need them."""
-
-    def __init__(self, encoded: Sequence[Json], axes: Mapping[str, int]) -> None:
-        self._encoded, self._axes = encoded, axes
-        self._decoded: tuple[CubePieceState, ...] | None = None
-
-    def __len__(self) -> int:
-        return len(self._encoded)
-
-    @overload
-    def __getitem__(self, number: int) -> CubePieceState: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[CubePieceState]: ...
-    def __getitem__(self, number: int | slice) -> CubePieceState | Sequence[CubePieceState]:
-        if self._decoded is None:
-            with _expecting_our_form():
-                self._decoded = tuple(_decode_piece(piece, self._axes) for piece in self._encoded)
-        return self._decoded[number]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CubeLayout:
     """The length of each axis, by its path, and the files in their order along the axes.
@@ -88,20 +53,10 @@ class CubeLayout:
     recipe: Mapping[str, Json] = field(default_factory=dict)
     misfits: tuple[CubeMisfit, ...] = ()
 
-    def moved(self, at: Mapping[str, tuple[Range, ...]], lacks: tuple[str, ...] = ()) -> list[CubePieceState]:
-        """Return the files of this cube as files of another one, of which this cube has the ranges `at`.
-
-        `lacks` has the variables of the other cube that this one does not have.
-        """
-        made = []
-        for piece in self.pieces:
-            found = dict(at)  # along an axis that only the other one has, all files are where this cube is
-            for path, ranges in piece.at.items():
-                placed = [one for inner in ranges for one in _place(inner, at.get(path, ()))]
-                found[path] = tuple(placed)
-            there = {path: ranges for path, ranges in found.items() if ranges}
-            made.append(CubePieceState(url=piece.url, at=there, lacks=tuple(dict.fromkeys((*piece.lacks, *lacks)))))
-        return made
+    @property
+    def columns(self) -> PieceColumns:
+        """The files as columns."""
+        return piece_columns(self.pieces)
 
     def to_json(self) -> Json:
         """Return the layout for writing, without secrets."""
@@ -128,22 +83,13 @@ class CubeLayout:
         """
         with _expecting_our_form():
             axes = {str(path): _number(length) for path, length in value["axes"].items()}
+            pieces = list(value["pieces"])
             return cls(
                 axes=axes,
-                pieces=_LatePieces(list(value["pieces"]), axes),
+                pieces=LateSequence(len(pieces), partial(_decode_pieces, pieces, axes)),
                 recipe=dict(value.get("recipe", {})),
                 misfits=tuple(map(CubeMisfit.from_json, value.get("misfits", []))),
             )
-
-
-def _place(inner: Range, outers: Sequence[Range]) -> Iterator[Range]:
-    """Yield where a range of a file in a cube is in another cube, which has ranges of the first, in ascending order."""
-    position, start, length = inner
-    for moved, first, count in outers[bisect_right(outers, position, key=lambda outer: outer[1] + outer[2]) :]:
-        begin, end = max(position, first), min(position + length, first + count)
-        if begin >= end:
-            return
-        yield moved + begin - first, start + begin - position, end - begin
 
 
 @contextmanager
@@ -152,6 +98,11 @@ def _expecting_our_form() -> Iterator[None]:
         yield
     except (AttributeError, KeyError, TypeError, ValueError):
         raise MalformedFile("the layout of the cube does not have h5zarr's form") from None
+
+
+def _decode_pieces(encoded: Sequence[Json], axes: Mapping[str, int]) -> PieceColumns:
+    with _expecting_our_form():
+        return piece_columns(_decode_piece(piece, axes) for piece in encoded)
 
 
 def _decode_piece(value: Json, axes: Mapping[str, int]) -> CubePieceState:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from h5zarr.containers.cube_layout import CubeLayout, CubePieceState
+import numpy as np
+
+from h5zarr.containers.cube_layout import CubeLayout
+from h5zarr.containers.piece_columns import CubePieceState
 from h5zarr.display import counted, readable
 from h5zarr.io.location import Location
 
@@ -18,12 +21,9 @@ def axis_text(path: str, length: int, part_count: int, kind: str = "dimension") 
 
 def axis_lines(layout: CubeLayout) -> Iterator[str]:
     """Return a line about each axis."""
-    parts: dict[str, set[tuple[int, int]]] = {path: set() for path in layout.axes}
-    for piece in layout.pieces:
-        for path, ranges in piece.at.items():
-            parts[path].update((position, length) for position, _, length in ranges)
     for path, length in layout.axes.items():
-        yield axis_text(path, length, len(parts[path]))
+        _, position, _, count = layout.columns.ranges.along(path)
+        yield axis_text(path, length, len(np.unique(np.column_stack((position, count)), axis=0)))
 
 
 def piece_lines(layout: CubeLayout, most: int | None) -> Iterator[str]:

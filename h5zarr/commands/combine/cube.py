@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TypeAlias
+
+import numpy as np
 
 from h5zarr import __version__
 from h5zarr.commands.combine.alignment import align_variables
@@ -24,8 +27,9 @@ from h5zarr.commands.combine.time_units import find_times
 from h5zarr.commands.translate.fitted_result import FittedResult
 from h5zarr.commands.translate.translation_text import count_up
 from h5zarr.containers.container import Fitted
-from h5zarr.containers.cube_layout import CubeLayout, CubeMisfit, CubePieceState
+from h5zarr.containers.cube_layout import CubeLayout, CubeMisfit
 from h5zarr.containers.fitting import fit
+from h5zarr.containers.piece_columns import CubePieceState, PieceColumns, join_columns, piece_columns
 from h5zarr.containers.provenance import Provenance
 from h5zarr.display import counted, summary_repr
 from h5zarr.encode.inlining import Budget, Inlining
@@ -194,7 +198,7 @@ def _layout(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes, varia
     """Return the files of all pieces, in the order of their positions. Axes of cubes among them remain axes."""
     lengths = {axis.path: axis.length for axis in axes.by_place.values()}
     inner = {path: one.length_of(path) for one in pieces for path in one.cube_axes if path not in lengths}
-    made: list[CubePieceState] = []
+    made: list[PieceColumns | CubePieceState] = []
     for number in order:
         at = {
             axis.path: tuple((one.position, one.start, one.length) for one in axis.sections[number])
@@ -208,10 +212,20 @@ def _layout(pieces: Sequence[CubePiece], order: Sequence[int], axes: Axes, varia
         if piece.opened.cube is None:
             made.append(CubePieceState(url=piece.opened.source, at=at, lacks=lacks))
         else:
-            made += piece.opened.cube.moved(at, lacks)
-    main = [axis.path for axis in axes.main]
-    made.sort(key=lambda piece: [piece.at[path][0][0] if path in piece.at else -1 for path in main])
-    return CubeLayout(axes={**lengths, **inner}, pieces=tuple(made))
+            made.append(piece.opened.cube.columns.moved(at, lacks))
+    joined = join_columns(list(_in_columns(made)))
+    firsts = [joined.first_positions(axis.path) for axis in axes.main]
+    arranged = np.lexsort(firsts[::-1]) if firsts else np.arange(len(joined))
+    return CubeLayout(axes={**lengths, **inner}, pieces=joined.take(arranged))
+
+
+def _in_columns(files: Sequence[PieceColumns | CubePieceState]) -> Iterator[PieceColumns]:
+    """Yield files as columns, of which some are in columns already."""
+    for _, some in groupby(files, lambda one: isinstance(one, PieceColumns)):
+        several = list(some)
+        yield from [one for one in several if isinstance(one, PieceColumns)]
+        if single := [one for one in several if isinstance(one, CubePieceState)]:
+            yield piece_columns(single)
 
 
 def _assemble(

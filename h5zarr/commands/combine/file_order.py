@@ -27,7 +27,7 @@ def arrange_files(
     """
     urls = hierarchy.urls
     states = dict(enumerate(state for piece in pieces for state in piece.known_states()))
-    arranged = _find_order(pieces, [piece.url for piece in layout.pieces])
+    arranged = _find_order(pieces, layout.columns.urls)
     known = tuple(state for number in arranged if (state := states[number]) is not None)
     if arranged == list(range(len(urls))):
         return hierarchy, known
@@ -62,7 +62,7 @@ def _find_order(pieces: Sequence[CubePiece], own: Sequence[str]) -> list[int]:
     first = 0
     for piece in pieces:
         urls, cube = piece.hierarchy.urls, piece.opened.cube
-        files = {piece.opened.source} if cube is None else {one.url for one in cube.pieces} | piece.left
+        files = {piece.opened.source} if cube is None else set(cube.columns.urls) | piece.left
         begins = sorted({urls.index(url) for url in files if url in urls} if cube is None else _begins(urls, files))
         for begin, end in zip(begins, [*begins[1:], len(urls)], strict=True):
             if urls[begin] not in piece.left:

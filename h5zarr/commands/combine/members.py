@@ -182,7 +182,7 @@ def spread(member: Member, axis: CubeAxis) -> list[Member]:
     ranges = axis.sections[member.number]
     length = sum(one.length for one in ranges)
     cube = member.piece.opened.cube
-    if cube is not None and (member.piece.left or any(member.path in one.lacks for one in cube.pieces)):
+    if cube is not None and (member.piece.left or any(member.path in some for some in cube.columns.lacks.values())):
         raise Orphaned(f"{member.path}: the cube does not say which of its files have it")
     node, manifest = member.node, member.node.manifest
     steps = np.repeat(np.arange(length, dtype=np.int64), manifest.count)

@@ -59,28 +59,31 @@ class UsedElements:
 
     def file_at(self, axis: str, number: int, path: str) -> str | None:
         """Return the name of a file that has this element of the variable at `path` along an axis."""
-        for piece in self._layout.pieces:
-            if path not in piece.lacks and any(at <= number < at + length for at, _, length in piece.at.get(axis, ())):
-                return str(Location.parse(piece.url))
+        columns = self._layout.columns
+        numbers, position, _, length = columns.ranges.along(axis)
+        for file in numbers[(position <= number) & (number < position + length)].tolist():
+            if path not in columns.lacks.get(file, ()):
+                return str(Location.parse(columns.urls[file]))
         return None
 
     @cached_property
     def _lacking(self) -> frozenset[str]:
         """The variables that some files lack."""
-        return frozenset(path for piece in self._layout.pieces for path in piece.lacks)
+        return frozenset(path for some in self._layout.columns.lacks.values() for path in some)
 
     def _merged(self, axis: str, path: str | None) -> Ranges:
         """Return the elements along an axis that files have; with `path`, files that have this variable."""
-        found = [
-            (at, at + length)
-            for piece in self._layout.pieces
-            if path is None or path not in piece.lacks
-            for at, _, length in piece.at.get(axis, ())
-        ]
-        merged: Ranges = []
-        for start, stop in sorted(found):
-            if merged and start <= merged[-1][1]:
-                merged[-1] = merged[-1][0], max(stop, merged[-1][1])
-            elif start < stop:
-                merged.append((start, stop))
-        return merged
+        columns = self._layout.columns
+        numbers, position, _, length = columns.ranges.along(axis)
+        if path is not None:
+            lacking = [number for number, some in columns.lacks.items() if path in some]
+            has = ~np.isin(numbers, lacking)
+            position, length = position[has], length[has]
+        position, length = position[length > 0], length[length > 0]
+        if not len(position):
+            return []
+        order = np.argsort(position, kind="stable")
+        start, stop = position[order], np.maximum.accumulate((position + length)[order])
+        begins = np.flatnonzero(np.append(True, start[1:] > stop[:-1]))
+        lasts = np.append(begins[1:] - 1, -1)
+        return list(zip(start[begins].tolist(), stop[lasts].tolist(), strict=True))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from h5zarr.commands.catalog.source_names import is_same
 from h5zarr.commands.update.archive import Archive, ArchiveFile
-from h5zarr.containers.cube_layout import CubeLayout, CubeMisfit, CubePieceState
+from h5zarr.containers.cube_layout import CubeLayout, CubeMisfit
 from h5zarr.io.source import Identity
 
 
@@ -37,7 +37,7 @@ def find_changes(
 
     Misfits are tried again if they have changed, if a file leaves the cube, or if the user wants to (`retry`).
     """
-    pieces = {piece.url for piece in layout.pieces}
+    pieces = set(layout.columns.urls)
     replaced = [
         archive.files[url]
         for url in pieces
@@ -75,25 +75,16 @@ def find_affected(layout: CubeLayout, leaving: Iterable[str]) -> set[str]:
     gone = set(leaving)
     if not gone:
         return set()
-    affected: set[str] = set()
+    columns = layout.columns
+    leaves = np.fromiter((url in gone for url in columns.urls), bool, len(columns))
+    affected: set[int] = set()
     for axis, length in layout.axes.items():
+        numbers, position, _, count = columns.ranges.along(axis)
         freed = np.zeros(length + 1, np.int64)
-        for _, position, count in _ranges(layout.pieces, axis, lambda piece: piece.url in gone):
-            freed[position + 1 : position + count + 1] = 1
+        for row in np.flatnonzero(leaves[numbers]).tolist():
+            freed[position[row] + 1 : position[row] + count[row] + 1] = 1
         before = np.cumsum(freed)
-        for piece, position, count in _ranges(layout.pieces, axis, lambda piece: piece.url not in gone):
-            if before[position + count] > before[position]:
-                affected.add(piece.url)
-    kept = [piece.url for piece in layout.pieces if piece.url not in gone]
-    if kept and layout.pieces[0].url in gone:
-        affected.add(kept[0])
-    return affected
-
-
-def _ranges(
-    pieces: Iterable[CubePieceState], axis: str, test: Callable[[CubePieceState], bool]
-) -> Iterator[tuple[CubePieceState, int, int]]:
-    """Yield the ranges along an axis of the files that pass a test: the file, the position and the length."""
-    for piece in pieces:
-        if test(piece):
-            yield from ((piece, position, count) for position, _, count in piece.at.get(axis, ()))
+        affected |= set(numbers[~leaves[numbers] & (before[position + count] > before[position])].tolist())
+    if leaves[:1].any() and not leaves.all():
+        affected.add(int(np.argmin(leaves)))
+    return {columns.urls[number] for number in affected}

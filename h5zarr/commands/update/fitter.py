@@ -65,7 +65,7 @@ class Fitter:
         assert self.opened is not None
         # Without coordinates, the order of files matters.
         unordered = any(axis not in self.opened.hierarchy.nodes for axis in self.layout.axes)
-        return depends or unordered or (bool(leaving) and any(piece.lacks for piece in self.layout.pieces))
+        return depends or unordered or (bool(leaving) and bool(self.layout.columns.lacks))
 
     # --- with the cube as it stands
 
@@ -83,7 +83,7 @@ class Fitter:
             except NotJoinable as error:
                 refused[name] = error
         last = standing.piece.opened.cube.pieces[-1].url if standing.piece.opened.cube is not None else ""
-        one = stand(opened, {piece.url for piece in self.layout.pieces} - {last})
+        one = stand(opened, set(self.layout.columns.urls) - {last})
         return self._try(lifted, [] if one is None else [one.piece], standing, along, refused)
 
     def _try(
@@ -125,7 +125,7 @@ class Fitter:
 
     def _join_all(self, read: ReadFiles, leaving: Collection[str]) -> Fitting:
         """Join all files, those of the cube first, so that no new one takes the place of another."""
-        old = [piece.url for piece in self.layout.pieces if piece.url not in leaving]
+        old = [url for url in self.layout.columns.urls if url not in leaving]
         lost = [name for name in old if name in self.vanished]
         if lost:
             what = f"{Location.parse(lost[0])}: it has vanished, but would have to be read again for this update"
@@ -148,7 +148,7 @@ class Fitter:
         fitting = Fitting(
             join, lambda some: join([*[one for one in typical if one not in some], *some]), None, self._parts()
         )
-        known = {*old, *leaving} & {piece.url for piece in self.layout.pieces}
+        known = {*old, *leaving} & set(self.layout.columns.urls)
         fitting.add([piece for piece in pieces if names[id(piece)] in known])
         fitting.add([piece for piece in pieces if names[id(piece)] not in known])
         return fitting
@@ -157,5 +157,5 @@ class Fitter:
         """Return names in the order of the sources: sorted if these are patterns or directories, else as they came."""
         if not self.layout.pieces or any(is_many(Location.parse(source)) for source in self.recipe.sources):
             return sorted(names, key=natural_order)
-        placed = [piece.url for piece in self.layout.pieces if piece.url in names]
+        placed = [url for url in self.layout.columns.urls if url in names]
         return [*placed, *sorted(set(names) - set(placed), key=natural_order)]

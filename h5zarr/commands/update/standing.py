@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from h5zarr.commands.combine.along import Along
 from h5zarr.commands.combine.cube import join_pieces
 from h5zarr.commands.combine.pieces import CubePiece
@@ -27,11 +29,12 @@ def stand(opened: Opened, leaving: Collection[str]) -> Standing | None:
     """Return a cube with all of its files but those that are `leaving`; None if none is left."""
     layout = opened.cube
     assert layout is not None
-    kept = tuple(piece for piece in layout.pieces if piece.url not in leaving)
+    columns = layout.columns
+    kept = [number for number, url in enumerate(columns.urls) if url not in leaving]
     if not kept:
         return None
     hierarchy, lost = opened.hierarchy, frozenset[str]()
-    if layout.pieces[0].url in leaving:
+    if columns.urls[0] in leaving:
         # Constants are those of the first file, and another one will be the first.
         names = {axis.rpartition("/")[2] for axis in layout.axes}
         nodes = {
@@ -41,7 +44,7 @@ def stand(opened: Opened, leaving: Collection[str]) -> Standing | None:
         }
         lost = frozenset(hierarchy.nodes.keys() - nodes.keys())
         hierarchy = replace(hierarchy, nodes=nodes)
-    made = replace(opened, hierarchy=hierarchy, cube=replace(layout, pieces=kept))
+    made = replace(opened, hierarchy=hierarchy, cube=replace(layout, pieces=columns.take(np.array(kept))))
     return Standing(CubePiece(opened.url, made, frozenset(leaving)), lost)
 
 

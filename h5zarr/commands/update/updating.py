@@ -106,7 +106,7 @@ class _Update:
     def run(self) -> CubeUpdate:
         """Compare, join and write."""
         try:
-            known = {piece.url for piece in self._layout.pieces} | {one.url for one in self._layout.misfits}
+            known = set(self._layout.columns.urls) | {one.url for one in self._layout.misfits}
             is_all = set(self._sources) == set(self._recipe.sources)
             archive = list_archive(self._sources, self._access, self._recipe.files, known, is_all=is_all)
             changes = self._compare(archive)
@@ -194,8 +194,8 @@ class _Update:
     ) -> CubeUpdate:
         """Write the cube, unless nothing but the list of misfits would change in a dry run."""
         cube = fitting.cube
-        before = {piece.url for piece in self._layout.pieces}
-        now = set() if cube is None or cube.provenance.cube is None else {p.url for p in cube.provenance.cube.pieces}
+        before = set(self._layout.columns.urls)
+        now = set() if cube is None or cube.provenance.cube is None else set(cube.provenance.cube.columns.urls)
         if self._opened is None and not now:
             if fitting.refused:
                 raise next(iter(fitting.refused.values()))

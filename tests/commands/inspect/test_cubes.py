@@ -12,8 +12,9 @@ import pytest
 
 import h5zarr
 from h5zarr.commands.combine.combine import combine
-from h5zarr.containers.cube_layout import CubeLayout, CubePieceState
+from h5zarr.containers.cube_layout import CubeLayout
 from h5zarr.containers.layout_text import axis_lines, piece_lines
+from h5zarr.containers.piece_columns import CubePieceState
 from tests.commands.combine.files import write_days
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
