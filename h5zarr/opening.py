@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 from warnings import warn
@@ -79,11 +79,15 @@ def open_hierarchy(
 
 def _open_references(location: Location, references: References, sources: Sources, verify: bool) -> Opened:
     shown = str(location)
-    # Relative paths in foreign references are resolved now, against the current directory, for good.
-    urls = tuple(_settled(one) for one in references.hierarchy.urls)
-    where = plain_location(location).absolute()
-    source = urls[0] if urls else _recorded_source(references.provenance) or shown
-    expected = recorded_identities(urls, references.provenance) if verify else ()
+    urls, where = references.hierarchy.urls, plain_location(location).absolute()
+    expected: Sequence[Identity | None] = ()
+    if references.late is not None:
+        source, expected = references.late.first, references.late.expected if verify else ()
+    else:
+        # Relative paths in foreign references are resolved now, against the current directory, for good.
+        urls = tuple(_settled(one) for one in urls)
+        source = urls[0] if urls else _recorded_source(references.provenance) or shown
+        expected = recorded_identities(urls, references.provenance) if verify else ()
     return Opened(
         url=shown,
         source=Location.parse(source).for_references()[0],
@@ -105,7 +109,7 @@ def _settled(url: str) -> str:
     return url if not location.path or os.path.isabs(location.path) else location.absolute()
 
 
-def recorded_identities(urls: tuple[str, ...], provenance: Provenance | None) -> tuple[Identity | None, ...]:
+def recorded_identities(urls: Sequence[str], provenance: Provenance | None) -> tuple[Identity | None, ...]:
     """Return the recorded state of each file: its size, and more if it was read at the referenced URL."""
     if provenance is None:
         return (None,) * len(urls)

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from h5zarr.containers.piece_columns import CubePieceState, PieceColumns, piece_columns
-from h5zarr.containers.source_state import decode_source, encode_source
+from h5zarr.containers.source_state import decode_source, encode_source, without_secrets
 from h5zarr.errors import MalformedFile
-from h5zarr.io.location import Location
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import Json
 from h5zarr.zarr_model.late_sequence import LateSequence
@@ -58,15 +57,15 @@ class CubeLayout:
         """The files as columns."""
         return piece_columns(self.pieces)
 
-    def to_json(self) -> Json:
-        """Return the layout for writing, without secrets."""
+    def to_json(self, *, has_files: bool = True) -> Json:
+        """Return the layout for writing, without secrets; without the files if these are written elsewhere."""
         pieces = [
             {
-                "source": Location.parse(piece.url).without_secrets(),
+                "source": without_secrets(piece.url),
                 "at": {path: [list(one) for one in ranges] for path, ranges in piece.at.items()},
                 **({"lacks": list(piece.lacks)} if piece.lacks else {}),
             }
-            for piece in self.pieces
+            for piece in (self.pieces if has_files else ())
         ]
         document: dict[str, Json] = {"axes": dict(self.axes), "pieces": pieces}
         if self.recipe:

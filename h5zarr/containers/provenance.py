@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from h5zarr.containers.cube_layout import CubeLayout
@@ -19,16 +20,20 @@ class Provenance:
     """
 
     version: str
-    sources: tuple[SourceState, ...] = ()
+    sources: Sequence[SourceState] = ()
     problems: tuple[Problem, ...] = ()
     cube: CubeLayout | None = None
 
-    def to_json(self) -> Json:
-        """Return the version, the identifying state of each source, and problems and the layout of a cube, if any."""
-        document = {"version": self.version, "sources": [encode_source(one.url, one.identity) for one in self.sources]}
+    def to_json(self, *, has_files: bool = True) -> Json:
+        """Return the version, the identifying state of each source, and problems and the layout of a cube, if any.
+
+        Without the files if these are written elsewhere.
+        """
+        sources = [encode_source(one.url, one.identity) for one in self.sources] if has_files else []
+        document = {"version": self.version, "sources": sources}
         if self.problems:
             document["problems"] = [asdict(problem) for problem in self.problems]
-        return document if self.cube is None else {**document, "cube": self.cube.to_json()}
+        return document if self.cube is None else {**document, "cube": self.cube.to_json(has_files=has_files)}
 
     @classmethod
     def from_json(cls, value: Json) -> Provenance:

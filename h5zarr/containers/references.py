@@ -6,7 +6,7 @@ Every container describes itself as a `Document`: entries by key, as in referenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -14,6 +14,7 @@ from h5zarr.containers.chunk_runs import Chunks, Index, Run, arrange_urls, decod
 from h5zarr.containers.node_metadata import Nodes, take_nodes
 from h5zarr.containers.provenance import Provenance
 from h5zarr.errors import SURPRISES, H5ZarrError, MalformedFile, Unsupported, surprised
+from h5zarr.io.source import Identity
 from h5zarr.zarr_model.chunk_keys import group_entries
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy, Json
 from h5zarr.zarr_model.metadata import ArrayMetadata, name_dimensions
@@ -31,17 +32,27 @@ class Document:
     provenance: Provenance | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class LateFiles:
+    """Files of a cube whose list is read when it is needed: the first URL, and the recorded state of each."""
+
+    first: str
+    expected: Sequence[Identity | None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class References:
     """The content of a reference file, in terms of Zarr version 3.
 
     An empty URL must be supplied by the reader: the references are to one file that may be anywhere. `provenance` is
-    None if h5zarr did not write the file. `unfilled` are the paths of version 2 arrays whose fill value is null.
+    None if h5zarr did not write the file. `unfilled` are the paths of version 2 arrays whose fill value is null. `late`
+    describes files that are listed elsewhere.
     """
 
     hierarchy: Hierarchy
     provenance: Provenance | None
     unfilled: frozenset[str] = frozenset()
+    late: LateFiles | None = None
 
 
 @contextmanager

@@ -31,9 +31,9 @@ class Sources:
     Pickles contain only this description. Readers are looked up by it, and shared within a process.
     """
 
-    urls: tuple[str, ...] = field(repr=False)  # may be signed
+    urls: Sequence[str] = field(repr=False)  # may be signed
     access: Access = USUAL_ACCESS
-    expected: tuple[Identity | None, ...] = ()
+    expected: Sequence[Identity | None] = field(default=(), repr=False)
     references: str | None = field(default=None, repr=False)
     _readers: dict[int, RangeReader] = field(default_factory=dict, repr=False, compare=False)
 
@@ -73,7 +73,7 @@ class Sources:
         return _restore, (self.urls, self.access, self.expected, self.references)
 
 
-def _restore(urls: tuple[str, ...], access: Access, expected: Any, references: str | None) -> Sources:
+def _restore(urls: Sequence[str], access: Access, expected: Any, references: str | None) -> Sources:
     return Sources(urls=urls, access=access, expected=expected, references=references)
 
 

@@ -188,7 +188,7 @@ class Hierarchy:
     """
 
     nodes: Mapping[str, GroupNode | ArrayNode]
-    urls: tuple[str, ...]
+    urls: Sequence[str]
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -88,7 +88,7 @@ class InspectedReferences:
     url: str
     container: str
     version: str | None
-    urls: tuple[str, ...] = field(repr=False)
+    urls: Sequence[str] = field(repr=False)
     sizes: tuple[int | None, ...]
     cube: CubeLayout | None = field(repr=False)
     groups: Mapping[str, GroupNode] = field(repr=False)

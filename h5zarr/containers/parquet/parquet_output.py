@@ -31,7 +31,7 @@ from h5zarr.io.patience import call_patiently, patience
 from h5zarr.io.source import Identity, open_source
 from h5zarr.io.span import Span
 
-_OUR_FILE = re.compile(r"refs\.\d+(-[0-9a-f]+)?\.parq|\.zmetadata")
+_OUR_FILE = re.compile(r"refs\.\d+(-[0-9a-f]+)?\.parq|files(-[0-9a-f]+)?\.parquet|\.zmetadata")
 _FILE = "a file, but references in Parquet are a directory"
 _BATCH_NBYTES = 1 << 25
 _HERE = -100  # AT_FDCWD

@@ -10,27 +10,27 @@ References written by h5zarr also list the files and their URLs, so files need n
 from __future__ import annotations
 
 import json
-import os
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from h5zarr.containers.chunk_runs import Run, append_runs
 from h5zarr.containers.late_manifest import LateManifest
-from h5zarr.containers.parquet.parquet_output import previous_of
+from h5zarr.containers.parquet.file_table import FILE_TABLE, FileTable, digest_of
 from h5zarr.containers.parquet.parquet_writing import METADATA, OURS, token_of
 from h5zarr.containers.parquet.part_files import decode_part
-from h5zarr.containers.parquet.remote_update import name_with_token
+from h5zarr.containers.parquet.reference_directory import open_directory
 from h5zarr.containers.provenance import Provenance
-from h5zarr.containers.references import Document, References, assemble, naming_errors
-from h5zarr.errors import MalformedFile, SourceChanged, SourceGone, Unsupported
+from h5zarr.containers.references import Document, LateFiles, References, assemble, naming_errors
+from h5zarr.errors import MalformedFile, SourceChanged, Unsupported
 from h5zarr.io.location import Location
-from h5zarr.io.ranges import Column, open_ranges
-from h5zarr.read.sources import Sources, in_each
+from h5zarr.io.ranges import Column
+from h5zarr.read.sources import Sources
 from h5zarr.zarr_model.chunk_keys import KeyLayout
 from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
@@ -68,11 +68,15 @@ class ArrayParts:
 
 @dataclass(frozen=True, slots=True)
 class OwnIndex:
-    """What h5zarr adds to `.zmetadata`: all URLs, and the token by which its files name their container."""
+    """What h5zarr adds to `.zmetadata`: all URLs, and the token by which its files name their container.
+
+    For a cube, `files` describes the table that has the URLs and all other facts about files.
+    """
 
     provenance: Provenance
     urls: tuple[str, ...]
     token: str
+    files: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,25 @@ class ParquetIndex:
     def parts(self) -> tuple[Part, ...]:
         """The files of all arrays."""
         return tuple(part for array in self.arrays for part in array.parts)
+
+
+class UrlNumbers:
+    """The numbers of URLs, which are counted when they are needed. Pickles contain only the URLs."""
+
+    __slots__ = ("_found", "_urls")
+
+    def __init__(self, urls: Sequence[str]) -> None:
+        self._urls = urls
+        self._found: dict[str, int] | None = None
+
+    def by_url(self) -> Mapping[str, int]:
+        """Return the number of each URL."""
+        if self._found is None:
+            self._found = {url: number for number, url in enumerate(self._urls)}
+        return self._found
+
+    def __reduce__(self) -> Any:
+        return UrlNumbers, (self._urls,)
 
 
 Load = Callable[[tuple[str, ...]], Mapping[str, bytes]]
@@ -121,23 +144,55 @@ def decode_parquet(index: ParquetIndex, load: Load, name: str, earlier: LoadEarl
     with naming_errors(name):
         if index.own is None:
             return _decode_others(index, load(tuple(part.name for part in index.parts)))
-        found = assemble(Document(entries=dict(index.entries), provenance=index.own.provenance))
+        own, late = index.own, None
+        urls: Sequence[str] = own.urls
+        if own.files is not None:
+            own, urls, late = _with_late_files(own, own.files, load, name, earlier)
+        without_files = replace(own.provenance, sources=())
+        found = assemble(Document(entries=dict(index.entries), provenance=without_files))
         nodes = dict(found.hierarchy.nodes)
-        numbers = {url: number for number, url in enumerate(index.own.urls)}
+        numbers = UrlNumbers(urls)
         for array in index.arrays:
             node = nodes.get(f"/{array.path}")
             if isinstance(node, ArrayNode):
-                read = partial(_load_manifests, array, index.own.token, numbers, load, name, earlier)
+                read = partial(_load_manifests, array, own.token, numbers, load, name, earlier)
                 nodes[f"/{array.path}"] = replace(node, manifest=LateManifest(read, array.record_size))
-        hierarchy = replace(found.hierarchy, nodes=nodes, urls=index.own.urls)
-        return References(hierarchy=hierarchy, provenance=found.provenance)
+        hierarchy = replace(found.hierarchy, nodes=nodes, urls=urls)
+        return References(hierarchy=hierarchy, provenance=own.provenance, late=late)
+
+
+def _with_late_files(
+    own: OwnIndex, described: Mapping[str, Json], load: Load, name: str, earlier: LoadEarlier | None
+) -> tuple[OwnIndex, Sequence[str], LateFiles]:
+    """Return the files of a cube, whose table is read when it is needed."""
+    cube = own.provenance.cube
+    counts: dict[str, Any] = {kind: described.get(kind) for kind in ("urls", "sources", "pieces")}
+    first, digest = described.get("first"), described.get("digest")
+    is_ours = cube is not None and all(type(count) is int and count >= 0 for count in counts.values())
+    if not is_ours or cube is None or not isinstance(first, str) or not isinstance(digest, str):
+        raise MalformedFile("the table of the files of the cube is not described in h5zarr's form")
+    read = partial(_load_table, digest, own.token, load, name, earlier)
+    table = FileTable(axes=dict(cube.axes), counts=counts, load=read)
+    provenance = replace(own.provenance, sources=table.sources(), cube=replace(cube, pieces=table.pieces()))
+    return replace(own, provenance=provenance), table.urls(), LateFiles(first, table.expected())
+
+
+def _load_table(digest: str, token: str, load: Load, name: str, earlier: LoadEarlier | None) -> bytes:
+    """Return the table of the files that has this digest: that of the state that was opened."""
+    found = load((FILE_TABLE,)).get(FILE_TABLE)
+    if (found is None or digest_of(found) != digest) and earlier is not None:
+        found = earlier((FILE_TABLE,), token).get(FILE_TABLE)
+    if found is None or digest_of(found) != digest:
+        raise SourceChanged(f"{name}: {FILE_TABLE} does not belong to {METADATA}", remedy=_REPLACED)
+    return found
 
 
 def _decode_own(own: Json, content: bytes) -> tuple[OwnIndex | None, Mapping[str, Json] | None]:
     """Return h5zarr's additions, and the existing files by array; nothing if another tool wrote it."""
     match own:
         case {"urls": list(urls), "files": dict(files)} if all(isinstance(url, str) for url in urls):
-            return OwnIndex(Provenance.from_json(own), tuple(urls), token_of(content)), files
+            described = own.get("file_table")
+            return OwnIndex(Provenance.from_json(own), tuple(urls), token_of(content), described), files
     return None, None
 
 
@@ -172,7 +227,7 @@ def _array_parts(
 def _load_manifests(
     array: ArrayParts,
     token: str,
-    numbers: Mapping[str, int],
+    numbers: UrlNumbers,
     load: Load,
     name: str,
     earlier: LoadEarlier | None,
@@ -200,16 +255,15 @@ def _load_manifests(
             return [_decode_manifest(group, token, numbers, found) for group in groups]
 
 
-def _decode_manifest(
-    array: ArrayParts, token: str, numbers: Mapping[str, int], contents: Mapping[str, bytes]
-) -> Manifest:
+def _decode_manifest(array: ArrayParts, token: str, numbers: UrlNumbers, contents: Mapping[str, bytes]) -> Manifest:
     """Return the chunks in the files of an array. They belong to the container that `token` names."""
     if any(part.name not in contents for part in array.parts):
         raise SourceChanged(f"/{array.path}: files with its references are missing", remedy=_REPLACED)
     run, inline = _decode_array(array, contents, token)
-    if not numbers.keys() >= set(run.urls):
+    known = numbers.by_url() if run.urls else {}
+    if not known.keys() >= set(run.urls):
         raise MalformedFile(f"/{array.path}: some references point to a file that is not among the sources")
-    table = np.array([numbers[url] for url in run.urls] or [0], np.int32)
+    table = np.array([known[url] for url in run.urls] or [0], np.int32)
     source = int(table[run.source]) if isinstance(run.source, int) else table[run.source]
     return Manifest(index=run.index, address=run.address, nbytes=run.nbytes, source=source, inline=inline)
 
@@ -281,49 +335,7 @@ def read_parquet(location: Location, sources: Sources) -> References:
     return decode_parquet(index, directory.load, shown, directory.load_earlier)
 
 
-def open_directory(location: Location, sources: Sources) -> ReferenceDirectory:
-    """Return the directory at a location. Nothing is read yet."""
-    # Absolute: some files are read later, when the current directory may have changed.
-    return ReferenceDirectory(Location.parse(location.absolute()), sources)
-
-
 def _wanted_first(index: ParquetIndex) -> tuple[str, ...]:
     """Return the files that a reader of remote references needs first: coordinates, with one chunk and request each."""
     names = [part.name for array in index.arrays if prod(array.grid) == 1 for part in array.parts]
     return tuple(names[:_MOST_HELD])
-
-
-@dataclass(frozen=True, slots=True)
-class ReferenceDirectory:
-    """A directory with references. It can be pickled."""
-
-    location: Location
-    sources: Sources
-    held: Mapping[str, bytes] = field(default_factory=dict, repr=False)
-
-    def read(self, name: str) -> bytes:
-        """Return the content of a file. Raises SourceGone if it does not exist."""
-        reader = open_ranges(self.location.inside(name), self.sources.access)
-        self.sources.keep(reader)
-        return reader.read_whole()
-
-    def load(self, names: tuple[str, ...]) -> Mapping[str, bytes]:
-        """Return the contents of the files that exist, by name."""
-        contents = {name: self.held[name] for name in names if name in self.held}
-
-        def read(name: str) -> None:
-            try:
-                contents[name] = self.read(name)
-            except SourceGone:
-                return
-
-        in_each([partial(read, name) for name in names if name not in contents])
-        return contents
-
-    def load_earlier(self, names: tuple[str, ...], token: str) -> Mapping[str, bytes]:
-        """Return files of the state with this token, if it was replaced by an update and is still kept."""
-        if self.location.path is not None:
-            previous = Location.parse(previous_of(os.path.realpath(self.location.path)))
-            return replace(self, location=previous, held={}).load(names)
-        kept = {name_with_token(name, token): name for name in names}
-        return {kept[name]: content for name, content in self.load(tuple(kept)).items()}

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from h5zarr.containers.container import Fitted
 from h5zarr.containers.output import dump
+from h5zarr.containers.parquet.file_table import FILE_TABLE, describe_files, encode_files
 from h5zarr.containers.parquet.part_files import encode_part
 from h5zarr.containers.parquet.records import Records, find_records
 from h5zarr.containers.provenance import Provenance
@@ -87,10 +88,16 @@ def _write(
 ) -> None:
     """Write the files, and `.zmetadata` last: without it, they are useless."""
     _check(arrays, out.shown)
-    own = {**provenance.to_json(), "urls": urls, "files": {name: found.spans() for name, found in arrays.items()}}
+    table = None if provenance.cube is None else encode_files(urls, provenance, provenance.cube)
+    own = {**provenance.to_json(has_files=table is None), "urls": list(urls) if table is None else []}
+    if table is not None and provenance.cube is not None:
+        own["file_table"] = describe_files(table, urls, provenance, provenance.cube)
+    own["files"] = {name: found.spans() for name, found in arrays.items()}
     content = dump({OURS: own, "record_size": record_size, **head}).encode()
     token = token_of(content)
     out.start(token)
+    if table is not None:
+        out.write_file(FILE_TABLE, table)
     for name, found in arrays.items():
         for number in found.numbers:
             out.write_file(f"{name}/refs.{number}.parq", encode_part(found.rows(number), urls, token))

@@ -18,22 +18,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from h5zarr.containers.parquet.columns import (
+    are_there,
+    import_pyarrow,
+    make_integers,
+    make_texts,
+    numbers_of,
+    only_chunk,
+)
 from h5zarr.containers.parquet.records import Rows
-from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.errors import MalformedFile
 from h5zarr.io.ranges import Column
-from h5zarr.packages import missing
 from h5zarr.zarr_model.hierarchy import TO_THE_END
 
 _COLUMNS = ("path", "offset", "size", "raw")
 _TOKEN = b"h5zarr"
 _MOST_ROWS = 1 << 26
 _BASE64 = b"base64:"  # readers decode bytes with this prefix
-
-
-class OldParquet(Unsupported):
-    """The package that reads and writes Parquet is too old."""
-
-    remedy = "Install it: pip install 'pyarrow>=19'"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +48,7 @@ class PartContent:
 
 def encode_part(rows: Rows, urls: Sequence[str], token: str) -> memoryview:
     """Return the bytes of a file with these rows, which refer to `urls` by number."""
-    pyarrow = _import_pyarrow()
+    pyarrow = import_pyarrow()
     schema = pyarrow.schema(
         [
             pyarrow.field("path", pyarrow.json_()),
@@ -62,8 +63,8 @@ def encode_part(rows: Rows, urls: Sequence[str], token: str) -> memoryview:
     size = np.where(rows.nbytes == TO_THE_END, 0, rows.nbytes) if (rows.nbytes < 0).any() else rows.nbytes
     columns = [
         _encode_paths(pyarrow, rows, urls),
-        _integers(pyarrow, _scatter(rows, rows.address)),
-        _integers(pyarrow, _scatter(rows, size)),
+        make_integers(pyarrow, _scatter(rows, rows.address)),
+        make_integers(pyarrow, _scatter(rows, size)),
         _encode_raw(pyarrow, rows.count, rows.inline),
     ]
     out = pyarrow.BufferOutputStream()
@@ -113,12 +114,12 @@ def _encode_paths(pyarrow: Any, rows: Rows, urls: Sequence[str]) -> Any:
     is_there = _are_there(rows.count, rows.place)
     if len(texts) < 2:
         all_lengths = np.where(is_there, lengths.sum(), 0)
-        storage = _texts(pyarrow, pyarrow.string(), all_lengths, b"".join(texts) * len(rows.place), is_there)
+        storage = make_texts(pyarrow, pyarrow.string(), all_lengths, b"".join(texts) * len(rows.place), is_there)
     else:
         which = np.zeros(rows.count, np.int64)
         which[rows.place] = numbers
-        distinct = _texts(pyarrow, pyarrow.string(), lengths, b"".join(texts))
-        storage = distinct.take(_integers(pyarrow, which, is_there))
+        distinct = make_texts(pyarrow, pyarrow.string(), lengths, b"".join(texts))
+        storage = distinct.take(make_integers(pyarrow, which, is_there))
     return pyarrow.ExtensionArray.from_storage(pyarrow.json_(), storage)
 
 
@@ -127,7 +128,7 @@ def _encode_raw(pyarrow: Any, count: int, inline: Mapping[int, bytes]) -> Any:
     contents = [_guard(inline[row]) for row in place.tolist()]
     lengths = np.zeros(count, np.int64)
     lengths[place] = [*map(len, contents)]
-    return _texts(pyarrow, pyarrow.large_binary(), lengths, b"".join(contents), _are_there(count, place))
+    return make_texts(pyarrow, pyarrow.large_binary(), lengths, b"".join(contents), _are_there(count, place))
 
 
 def _guard(content: bytes) -> bytes:
@@ -140,47 +141,24 @@ def _are_there(count: int, place: Column) -> npt.NDArray[np.bool_]:
     return made
 
 
-# Columns are built from their buffers. Given arrays or lists, pyarrow imports pandas, and some of its own functions:
-# that takes longer than writing a million rows.
-
-
-def _texts(
-    pyarrow: Any, kind: Any, lengths: Column, content: bytes, is_there: npt.NDArray[np.bool_] | None = None
-) -> Any:
-    """Return a column of texts or bytes, which are concatenated in `content`."""
-    ends = np.zeros(len(lengths) + 1, np.int64 if kind == pyarrow.large_binary() else np.int32)
-    np.cumsum(lengths, out=ends[1:])
-    buffers = [_bits(pyarrow, is_there), pyarrow.py_buffer(ends), pyarrow.py_buffer(content)]
-    return pyarrow.Array.from_buffers(kind, len(lengths), buffers)
-
-
-def _integers(pyarrow: Any, column: Column, is_there: npt.NDArray[np.bool_] | None = None) -> Any:
-    content = pyarrow.py_buffer(np.ascontiguousarray(column, np.int64))
-    return pyarrow.Array.from_buffers(pyarrow.int64(), len(column), [_bits(pyarrow, is_there), content])
-
-
-def _bits(pyarrow: Any, is_there: npt.NDArray[np.bool_] | None) -> Any:
-    return None if is_there is None else pyarrow.py_buffer(np.packbits(is_there, bitorder="little"))
-
-
 def decode_part(content: bytes, count: int, name: str) -> PartContent:
     """Return the content of a file from any writer, as fsspec interprets it; at most `count` rows."""
-    pyarrow = _import_pyarrow()
+    pyarrow = import_pyarrow()
     try:
         file = pyarrow.parquet.ParquetFile(BytesIO(content))
         if file.metadata.num_rows > _MOST_ROWS:
             raise MalformedFile(f"{name} has {file.metadata.num_rows} rows, which are more than h5zarr reads at a time")
         token = (file.metadata.metadata or {}).get(_TOKEN)
         table = file.read(columns=list(_COLUMNS), use_threads=False).slice(0, count)
-        paths, offsets, sizes, raws = (_one(table[column]) for column in _COLUMNS)
+        paths, offsets, sizes, raws = (only_chunk(table[column]) for column in _COLUMNS)
         raws = raws.cast(pyarrow.large_binary())
-        is_inline = _numbers(pyarrow, raws.is_valid()) > 0
+        is_inline = numbers_of(pyarrow, raws.is_valid()) > 0
         places = np.flatnonzero(is_inline)
         inline = dict(
-            zip(places.tolist(), map(_unguard, raws.take(_integers(pyarrow, places)).to_pylist()), strict=True)
+            zip(places.tolist(), map(_unguard, raws.take(make_integers(pyarrow, places)).to_pylist()), strict=True)
         )
         urls, numbers = _decode_paths(pyarrow, paths)
-        address, nbytes = (_numbers(pyarrow, column) for column in (offsets, sizes))
+        address, nbytes = (numbers_of(pyarrow, column) for column in (offsets, sizes))
     except (pyarrow.ArrowException, OSError, KeyError, ValueError) as error:
         raise MalformedFile(f"{name} cannot be read as Parquet: {error}") from error
     place = np.flatnonzero((numbers >= 0) & ~is_inline)
@@ -192,49 +170,15 @@ def decode_part(content: bytes, count: int, name: str) -> PartContent:
     return PartContent(rows, urls, None if token is None else token.decode())
 
 
-def _one(column: Any) -> Any:
-    """Return a column as one array."""
-    found = column.combine_chunks()
-    if hasattr(found, "chunks"):  # the case if there are no rows
-        found = found.chunk(0)
-    return getattr(found, "storage", found)
-
-
 def _decode_paths(pyarrow: Any, paths: Any) -> tuple[tuple[str, ...], Column]:
     """Return the distinct URLs, and the number of each row's URL; -1 for none."""
     if not pyarrow.types.is_dictionary(paths.type):
         paths = paths.dictionary_encode()
     texts = [text.decode() if isinstance(text, bytes) else str(text) for text in paths.dictionary.to_pylist()]
     urls = tuple(json.loads(text) if text.startswith('"') else text for text in texts)
-    return urls, np.where(_is_there(paths), _numbers(pyarrow, paths.indices), -1)
-
-
-def _numbers(pyarrow: Any, column: Any) -> Column:
-    """Return a column of numbers; missing values are arbitrary."""
-    found = column if column.type == pyarrow.int64() else column.cast(pyarrow.int64())
-    return np.frombuffer(found.buffers()[1] or b"", np.int64, len(found), found.offset * 8)
-
-
-def _is_there(column: Any) -> npt.NDArray[np.bool_]:
-    """Return which rows of a column have a value."""
-    bits = column.buffers()[0]
-    if bits is None:
-        return np.ones(len(column), np.bool_)
-    rows = np.unpackbits(np.frombuffer(bits, np.uint8), bitorder="little")
-    return rows[column.offset : column.offset + len(column)].astype(np.bool_)
+    return urls, np.where(are_there(paths), numbers_of(pyarrow, paths.indices), -1)
 
 
 def _unguard(content: bytes | str) -> bytes:
     content = content if isinstance(content, bytes) else content.encode()
     return b64decode(content[len(_BASE64) :], validate=True) if content.startswith(_BASE64) else content
-
-
-def _import_pyarrow() -> Any:
-    try:
-        import pyarrow  # type: ignore[import-untyped, unused-ignore]
-        import pyarrow.parquet  # type: ignore[import-untyped, unused-ignore]
-    except ImportError:
-        raise missing("pyarrow", "Parquet") from None
-    if not hasattr(pyarrow, "json_"):
-        raise OldParquet(f"pyarrow {pyarrow.__version__} is too old for references in Parquet")
-    return pyarrow

@@ -26,15 +26,16 @@ from h5zarr.containers.output import condition_of, or_output_error
 from h5zarr.containers.parquet.parquet_writing import METADATA, token_of
 from h5zarr.io.patience import call_patiently, patience
 
-_PLAIN = re.compile(r"(.*/refs\.\d+)\.parq")
-_TOKEN = re.compile(r".*/refs\.\d+-([0-9a-f]+)\.parq")
+_PLAIN = re.compile(r".*/(?:refs\.\d+\.parq|files\.parquet)")
+_TOKEN = re.compile(r".*/(?:refs\.\d+|files)-([0-9a-f]+)\.parq(?:uet)?")
 _KEPT = timedelta(days=1)
 _BATCH_NBYTES = 1 << 25
 
 
 def name_with_token(name: str, token: str) -> str:
     """Return the name under which a file of references is also kept: `refs.0-TOKEN.parq`."""
-    return f"{name.removesuffix('.parq')}-{token}.parq"
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}-{token}{dot}{suffix}"
 
 
 class RemoteUpdate:
@@ -59,7 +60,7 @@ class RemoteUpdate:
     def _give_plain_names(self, token: str) -> None:
         """Give the files with a token their plain names, if another update has not done so, or has undone it."""
         mine = [name for name in self._names if (found := _TOKEN.fullmatch(name)) and found[1] == token]
-        self._copy({name: name.replace(f"-{token}.parq", ".parq") for name in mine})
+        self._copy({name: name.replace(f"-{token}.", ".") for name in mine})
 
     def write_file(self, name: str, content: bytes | memoryview, /) -> None:
         if name == METADATA:
