@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.zarr_model.hierarchy import Manifest
+from h5zarr.errors import MalformedFile
+from h5zarr.zarr_model.hierarchy import ChunkLocations, Manifest, RecordTotals
 
 Load: TypeAlias = Callable[[Sequence[int] | None], Sequence[Manifest]]
 """Reads the manifest of each of these records; for None, one manifest with all chunks."""
+
+LoadStored: TypeAlias = Callable[[int], bytes]
+"""Returns a record as it is stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownRecords:
+    """What is known about records without reading them.
+
+    `inline_count` is the number of inlined chunks, `load_stored` returns a record for copying, and `token` identifies
+    the state of the container.
+    """
+
+    totals: Mapping[int, RecordTotals]
+    inline_count: int
+    load_stored: LoadStored
+    token: str
 
 
 class LateManifest:
@@ -20,17 +39,20 @@ class LateManifest:
     Pickling does not load it. If two threads use it at the same time, both load it, with the same result.
     """
 
-    __slots__ = ("_found", "_load", "_record_size")
+    __slots__ = ("_found", "_load", "_record_size", "known")
 
-    def __init__(self, load: Load, record_size: int) -> None:
+    def __init__(self, load: Load, record_size: int, known: KnownRecords | None = None) -> None:
         self._load = load
         self._record_size = record_size
         self._found: Manifest | None = None
+        self.known = known
 
     def _manifest(self) -> Manifest:
         found = self._found
         if found is None:
             (found,) = self._load(None)
+            if self.known is not None and (found.count, len(found.inline)) != (self.count, self.inline_count):
+                raise MalformedFile("there are more chunks, or fewer, than recorded")
             self._found = found
         return found
 
@@ -52,21 +74,47 @@ class LateManifest:
 
     @property
     def inline(self) -> Mapping[tuple[int, ...], bytes]:
-        return self._manifest().inline
+        return {} if self.inline_count == 0 else self._manifest().inline
+
+    @property
+    def inline_count(self) -> int:
+        return self._manifest().inline_count if self.known is None else self.known.inline_count
 
     @property
     def count(self) -> int:
-        return self._manifest().count
+        return self._manifest().count if self.known is None else sum(one.count for one in self.known.totals.values())
+
+    @property
+    def referenced_nbytes(self) -> int:
+        if self.known is None:
+            return self._manifest().referenced_nbytes
+        return sum(one.nbytes for one in self.known.totals.values())
 
     @property
     def record_size(self) -> int | None:
         return self._record_size if self._found is None else None
 
+    @property
+    def totals(self) -> Mapping[int, RecordTotals] | None:
+        return None if self.known is None else self.known.totals
+
     def read_records(self, numbers: Sequence[int]) -> Sequence[Manifest]:
-        return self._load(numbers)
+        found = self._load(numbers)
+        if self.known is not None:
+            for number, one in zip(numbers, found, strict=True):
+                if one.count != self.known.totals.get(number, RecordTotals(0, 0)).count:
+                    raise MalformedFile("a record has more chunks, or fewer, than recorded")
+        return found
+
+    def slabs(self) -> Iterator[ChunkLocations]:
+        if self.known is None or self._found is not None or self.inline_count:
+            yield self._manifest()
+            return
+        for number in sorted(self.known.totals):
+            yield self.read_records([number])[0]
 
     def __reduce__(self) -> Any:
-        return LateManifest, (self._load, self._record_size)
+        return LateManifest, (self._load, self._record_size, self.known)
 
     def __repr__(self) -> str:
         return "<LateManifest, not read yet>" if self._found is None else repr(self._found)

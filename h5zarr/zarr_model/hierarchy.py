@@ -6,7 +6,7 @@ group has the facts about the file that Zarr cannot express.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -23,6 +23,20 @@ Json: TypeAlias = Any
 
 TO_THE_END = -1
 """The size of a chunk that is a whole file of unknown size."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTotals:
+    """How many chunks a record references, and the bytes of all of them."""
+
+    count: int
+    nbytes: int
+
+
+def sum_nbytes(nbytes: npt.NDArray[np.int64]) -> int:
+    """Return the sum of sizes that are known. Each may be so large that two of them do not fit into 64 bits."""
+    known = np.maximum(nbytes, 0)
+    return int((known & 0xFFFFFFFF).sum()) + (int((known >> 32).sum()) << 32)
 
 
 class ChunkLocations(Protocol):
@@ -48,11 +62,26 @@ class ChunkLocations(Protocol):
         """The number of referenced chunks."""
 
     @property
+    def referenced_nbytes(self) -> int:
+        """The number of bytes of all referenced chunks whose size is known."""
+
+    @property
+    def inline_count(self) -> int:
+        """The number of inlined chunks."""
+
+    @property
     def record_size(self) -> int | None:
         """How many chunks of the grid, in row-major order, are in a record; None if there are no records."""
 
+    @property
+    def totals(self) -> Mapping[int, RecordTotals] | None:
+        """What each record has, without those that are empty; None if it is not known, or there are no records."""
+
     def read_records(self, numbers: Sequence[int]) -> Sequence[ChunkLocations]:
         """Return the chunks of each of these records."""
+
+    def slabs(self) -> Iterable[ChunkLocations]:
+        """Return all chunks in parts, of which one at a time is in memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -81,8 +110,23 @@ class Manifest:
         return len(self.address)
 
     @property
+    def referenced_nbytes(self) -> int:
+        return sum_nbytes(self.nbytes)
+
+    @property
+    def inline_count(self) -> int:
+        return len(self.inline)
+
+    @property
     def record_size(self) -> None:
         return None
+
+    @property
+    def totals(self) -> None:
+        return None
+
+    def slabs(self) -> Iterable[ChunkLocations]:
+        return (self,)
 
     def read_records(self, numbers: Sequence[int]) -> Sequence[ChunkLocations]:
         raise TypeError("this manifest has no records")

@@ -17,7 +17,7 @@ from h5zarr.containers.icechunk import listing
 from h5zarr.containers.icechunk.flatbuffers import Tables
 from h5zarr.containers.icechunk.listing import _from_batch
 from h5zarr.containers.icechunk.manifest_file import NATIVE, ListedChunks, decode_manifest
-from h5zarr.containers.parquet import parquet_reading, parquet_writing, part_files
+from h5zarr.containers.parquet import parquet_index, parquet_writing, part_files
 from h5zarr.containers.references import Document, assemble
 from h5zarr.errors import MalformedFile, OutputError
 from h5zarr.zarr_model.chunk_keys import KeyLayout
@@ -141,6 +141,6 @@ def test_a_file_of_references_with_too_few_or_too_many_rows_is_malformed(
 
 def test_an_array_in_too_many_files_is_malformed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     h5zarr.translate(OCEAN, tmp_path / "refs.parquet")
-    monkeypatch.setattr(parquet_reading, "_MOST_PARTS", 0)
+    monkeypatch.setattr(parquet_index, "_MOST_PARTS", 0)
     with pytest.raises(MalformedFile, match=r"its \d+ chunks, \d+ in a file, take more than 0 files"):
         h5zarr.convert(tmp_path / "refs.parquet", tmp_path / "refs.json")

@@ -6,12 +6,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from h5zarr.commands.combine.pieces import CubePiece
 from h5zarr.containers.cube_layout import CubeLayout
 from h5zarr.containers.source_state import SourceState
-from h5zarr.errors import NotJoinable
+from h5zarr.errors import MalformedFile, NotJoinable
 from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Hierarchy, Manifest
+from h5zarr.zarr_model.joined_manifest import JoinedManifest
 
 
 class Orphaned(NotJoinable):
@@ -39,6 +41,11 @@ def arrange_files(
             nodes[path] = node
             continue
         manifest = node.manifest
+        if isinstance(manifest, JoinedManifest):
+            nodes[path] = replace(
+                node, manifest=_renumber(path, manifest, table, is_complete=len(arranged) == len(urls))
+            )
+            continue
         source = table[manifest.source]
         if np.any(source < 0):
             raise Orphaned(f"{path}: it is taken from a file that leaves the cube")
@@ -53,6 +60,19 @@ def arrange_files(
             ),
         )
     return replace(hierarchy, nodes=nodes, urls=tuple(urls[number] for number in arranged)), known
+
+
+def _renumber(
+    path: str, manifest: JoinedManifest, table: npt.NDArray[np.int32], *, is_complete: bool
+) -> JoinedManifest:
+    """Return chunks with new numbers of files. They are only read if files leave, to find references to these."""
+    renumbered = manifest.renumbered(table)
+    try:
+        for _ in () if is_complete else renumbered.slabs():
+            pass
+    except MalformedFile:
+        raise Orphaned(f"{path}: it is taken from a file that leaves the cube") from None
+    return renumbered
 
 
 def _find_order(pieces: Sequence[CubePiece], own: Sequence[str]) -> list[int]:

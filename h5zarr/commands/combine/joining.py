@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import gcd, prod
 
 import numpy as np
@@ -15,6 +16,7 @@ from h5zarr.zarr_model.codecs import encode_crop
 from h5zarr.zarr_model.data_types import find_type
 from h5zarr.zarr_model.grid import RegularAxis, RegularGrid, make_axis, make_grid
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
+from h5zarr.zarr_model.joined_manifest import JoinedManifest, Window, as_joined, is_late
 
 _MOST_CHUNKS = 1_000_000  # in an array that is cut into equal chunks
 _LEAST_NBYTES = 4_096  # of a chunk that was cut, unless that makes hardly more of them
@@ -91,8 +93,10 @@ def join_arrays(placed: Sequence[Placed], lengths: dict[int, tuple[int, ...]], f
         joined[dimension].to_axis() if dimension in joined else RegularAxis(length, chunk)
         for dimension, (length, chunk) in enumerate(zip(first.shape, first.chunk_shape, strict=True))
     ]
-    manifest = join_manifests(placed, joined)
-    return replace(first, grid=make_grid(axes), codecs=codecs, fill_value=fill_value, manifest=manifest)
+    grid = make_grid(axes)
+    is_streamed = set(joined) == {0} and any(is_late(one.node.manifest) for one in placed)
+    manifest = _join_late(placed, joined, grid.grid_shape) if is_streamed else join_manifests(placed, joined)
+    return replace(first, grid=grid, codecs=codecs, fill_value=fill_value, manifest=manifest)
 
 
 def _stored_shape(node: ArrayNode, joined: dict[int, JoinedAxis]) -> tuple[int, ...]:
@@ -207,6 +211,25 @@ def _trim(placed: Placed, axis: JoinedAxis) -> Placed:
 
 
 # --- manifests
+
+
+def _join_late(placed: Sequence[Placed], joined: dict[int, JoinedAxis], grid: tuple[int, ...]) -> JoinedManifest:
+    """Return the chunks of pieces that follow each other along the first axis, of which some are not in memory."""
+    firsts = joined[0].first_chunks
+    windows: list[Window] = []
+    ordered = sorted(placed, key=lambda one: dict(one.slots)[0])
+    for late, several in groupby(ordered, lambda one: is_late(one.node.manifest)):
+        some = list(several)
+        if late:
+            for one in some:
+                inside = as_joined(one.node.manifest, one.node.grid.grid_shape)
+                windows += inside.placed(int(firsts[dict(one.slots)[0]]), one.first_url)
+        else:
+            last = some[-1].node.grid.grid_shape[0]
+            begin, end = (int(firsts[dict(one.slots)[0]]) for one in (some[0], some[-1]))
+            chunks = join_manifests(some, joined)
+            windows.append(Window(chunks=chunks, grid=grid, first=begin, end=end + last, position=begin))
+    return JoinedManifest(windows)
 
 
 def join_manifests(placed: Sequence[Placed], joined: dict[int, JoinedAxis]) -> Manifest:

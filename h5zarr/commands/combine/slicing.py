@@ -13,6 +13,7 @@ from h5zarr.zarr_model.chunk_selection import ChunkAxis
 from h5zarr.zarr_model.codecs import split_crop
 from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations, Manifest
+from h5zarr.zarr_model.joined_manifest import JoinedManifest, as_joined, is_late
 
 
 class _Run(NamedTuple):
@@ -48,10 +49,11 @@ def regular_runs(node: ArrayNode, axes: Collection[int]) -> list[RegularRun]:
         for number, axis in enumerate(node.grid.axes)
     ]
     found = []
-    ordered = _in_order(node.manifest)
+    is_streamed = is_late(node.manifest) and all(len(some) == 1 for some in runs[1:])
+    ordered = node.manifest if is_streamed else _in_order(node.manifest)
     for parts in product(*runs):
         grid = RegularGrid(tuple(one.length for one in parts), tuple(one.chunk for one in parts))
-        manifest = _take_chunks(ordered, parts)
+        manifest = _window(node, parts[0].first, parts[0].end) if is_streamed else _take_chunks(ordered, parts)
         made = replace(node, grid=grid, codecs=tuple(codecs), manifest=manifest)
         found.append(RegularRun(made, {number: one.start for number, one in enumerate(parts)}))
     return found
@@ -117,22 +119,29 @@ def _take_chunks(manifest: ChunkLocations, parts: tuple[_Run, ...]) -> Manifest:
     )
 
 
+def _window(node: ArrayNode, first: int, end: int) -> JoinedManifest:
+    """Return the chunks from number `first` along the first axis on, before `end`. They are not read."""
+    return as_joined(node.manifest, node.grid.grid_shape).window(first, end)
+
+
 def slice_array(node: ArrayNode, axis: int, start: int, length: int) -> tuple[ArrayNode, int]:
     """Return the chunks with `length` elements from `start` on, and how many elements they have before `start`."""
     chunk = node.chunk_shape[axis]
     first, skipped = divmod(start, chunk)
     count = -(-(skipped + length) // chunk)
-    manifest = node.manifest
+    shape = list(node.shape)
+    shape[axis] = skipped + length
+    grid, manifest = RegularGrid(tuple(shape), node.chunk_shape), node.manifest
+    if axis == 0 and is_late(manifest):
+        return replace(node, grid=grid, manifest=_window(node, first, first + count)), skipped
     kept = (manifest.index[:, axis] >= first) & (manifest.index[:, axis] < first + count)
     index = manifest.index[kept].copy()
     index[:, axis] -= first
     source = manifest.source if isinstance(manifest.source, int) else manifest.source[kept]
-    shape = list(node.shape)
-    shape[axis] = skipped + length
     return (
         replace(
             node,
-            grid=RegularGrid(tuple(shape), node.chunk_shape),
+            grid=grid,
             manifest=Manifest(
                 index=index,
                 address=manifest.address[kept],

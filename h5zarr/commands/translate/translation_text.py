@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
 from h5zarr.display import counted, readable, size
 from h5zarr.errors import Problem
 from h5zarr.io.log import cost_text
@@ -60,11 +58,11 @@ def held_text(hierarchy: Hierarchy) -> str:
 def count_up(hierarchy: Hierarchy) -> dict[str, int]:
     """Return the numbers of arrays and chunks, and the inlined share."""
     arrays = [node for node in hierarchy.nodes.values() if isinstance(node, ArrayNode)]
-    inlined = [sum(map(len, array.manifest.inline.values())) for array in arrays if array.manifest.inline]
+    inlined = [sum(map(len, array.manifest.inline.values())) for array in arrays if array.manifest.inline_count]
     return {
         "arrays": len(arrays),
         "chunks": sum(array.manifest.count for array in arrays),
-        "referenced_bytes": sum(int(np.sum(np.maximum(array.manifest.nbytes, 0))) for array in arrays),
+        "referenced_bytes": sum(array.manifest.referenced_nbytes for array in arrays),
         "inlined_arrays": len(inlined),
         "inlined_bytes": sum(inlined),
     }

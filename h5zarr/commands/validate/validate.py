@@ -15,8 +15,8 @@ from h5zarr.commands.validate.rule_table import NZ, RULES
 from h5zarr.commands.validate.rules import JSON, PARQUET, Finding, Found, Level, Rule
 from h5zarr.commands.validate.validation_text import finding_lines, validation_counts, validation_summary
 from h5zarr.containers.container import Container
-from h5zarr.containers.parquet.reference_directory import open_directory
 from h5zarr.containers.parquet.parquet_writing import METADATA
+from h5zarr.containers.parquet.reference_directory import open_directory
 from h5zarr.containers.registry import container_in, container_of, not_references
 from h5zarr.display import summary_repr
 from h5zarr.errors import SURPRISES, Unsupported

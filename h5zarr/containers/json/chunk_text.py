@@ -49,14 +49,16 @@ def encode_chunk_entries(key_parts: Sequence[str], manifest: ChunkLocations, url
     """
     if not manifest.count:
         return
-    # Without a URL, readers use the file they are given.
-    texts = [encode_basestring_ascii(url) if url else "null" for url in urls]
+    # Only URLs that occur, because a part of a large cube has few of them. Without a URL, readers use the file they are
+    # given.
+    used, numbers = np.unique(np.broadcast_to(manifest.source, manifest.count), return_inverse=True)
+    texts = [encode_basestring_ascii(url) if (url := urls[number]) else "null" for number in used.tolist()]
     if manifest.count <= FEW or (manifest.nbytes == TO_THE_END).any():
-        yield _encode_few(key_parts, manifest, texts)
+        yield _encode_few(key_parts, manifest, [texts[number] for number in numbers.tolist()])
         return
     table = np.array([text.encode() for text in texts])
-    sources = manifest.source if isinstance(manifest.source, np.ndarray) else None
-    url = texts[int(manifest.source)].encode() if sources is None else BLANK * table.itemsize
+    sources = numbers if len(texts) > 1 else None
+    url = texts[0].encode() if sources is None else BLANK * table.itemsize
     layout = _plan(key_parts, manifest, url)
     for first, rows in _slabs(layout, manifest.count):
         part = slice(first, first + len(rows))
@@ -70,19 +72,20 @@ def encode_chunk_entries(key_parts: Sequence[str], manifest: ChunkLocations, url
 
 
 def _encode_few(key_parts: Sequence[str], manifest: ChunkLocations, urls: Sequence[str]) -> bytes:
-    """Return the entries of whole files, or of a few chunks, for which the bulk setup takes too long."""
+    """Return the entries of whole files, or of a few chunks, for which the bulk setup takes too long.
+
+    `urls` has the text of the URL of each chunk.
+    """
     parts = [encode_basestring_ascii(part)[1:-1].replace("%", "%%") for part in key_parts]
-    sources = manifest.source
-    numbers = sources.tolist() if isinstance(sources, np.ndarray) else [sources] * manifest.count
     index, address, nbytes = manifest.index.T.tolist(), manifest.address.tolist(), manifest.nbytes.tolist()
     places = []
-    for number, start, count in zip(numbers, address, nbytes, strict=True):
+    for url, start, count in zip(urls, address, nbytes, strict=True):
         if count == TO_THE_END and start == 0:
-            places.append(urls[number])
+            places.append(url)
         elif count < 0:
             raise ValueError(NEGATIVE)
         else:
-            places.append(f"{urls[number]},{start},{count}")
+            places.append(f"{url},{start},{count}")
     if min(map(min, (*index, address))) < 0:
         raise ValueError(NEGATIVE)
     entry = f',\n"{"%d".join(parts)}":[%s]'

@@ -100,7 +100,8 @@ def _entries_v3(fitted: Fitted) -> Iterator[bytes]:
             yield text_entry(f"{path[1:]}/zarr.json", texts[path])
         if node.manifest is not None:
             parts = KeyLayout(path, "c", "/", _rank(fitted, path)).parts
-            yield from chunk_entries(parts, node.manifest, fitted.hierarchy.urls)
+            for slab in node.manifest.slabs():
+                yield from chunk_entries(parts, slab, fitted.hierarchy.urls)
 
 
 def _consolidate_v3(texts: dict[str, bytes]) -> Iterator[bytes]:
@@ -127,7 +128,8 @@ def _entries_v2(fitted: Fitted) -> Iterator[bytes]:
             yield text_entry(key, text)
         if node.manifest is not None:
             parts = KeyLayout(path, "", ".", _rank(fitted, path)).parts
-            yield from chunk_entries(parts, node.manifest, fitted.hierarchy.urls)
+            for slab in node.manifest.slabs():
+                yield from chunk_entries(parts, slab, fitted.hierarchy.urls)
 
 
 def _consolidate_v2(texts: Iterator[tuple[str, bytes]]) -> Iterator[bytes]:

@@ -9,10 +9,9 @@ References written by h5zarr also list the files and their URLs, so files need n
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -20,77 +19,24 @@ from typing import Any
 import numpy as np
 
 from h5zarr.containers.chunk_runs import Run, append_runs
-from h5zarr.containers.late_manifest import LateManifest
+from h5zarr.containers.late_manifest import KnownRecords, LateManifest
 from h5zarr.containers.parquet.file_table import FILE_TABLE, FileTable, digest_of
-from h5zarr.containers.parquet.parquet_writing import METADATA, OURS, token_of
-from h5zarr.containers.parquet.part_files import decode_part
+from h5zarr.containers.parquet.parquet_index import ArrayParts, OwnIndex, ParquetIndex, decode_index
+from h5zarr.containers.parquet.parquet_writing import METADATA
+from h5zarr.containers.parquet.part_files import decode_part, decode_token
 from h5zarr.containers.parquet.reference_directory import open_directory
-from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, LateFiles, References, assemble, naming_errors
-from h5zarr.errors import MalformedFile, SourceChanged, Unsupported
+from h5zarr.errors import MalformedFile, SourceChanged
 from h5zarr.io.location import Location
 from h5zarr.io.ranges import Column
 from h5zarr.read.sources import Sources
 from h5zarr.zarr_model.chunk_keys import KeyLayout
-from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, Json, Manifest
 
-_MOST_PARTS = 1 << 20
 _MOST_HELD = 256
 _REPLACED = (
     "Open it again: it was replaced. If that does not help, it was replaced only partly: write or copy it again."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A file with the references of some chunks of an array: from number `first` on, at most `count`."""
-
-    name: str
-    first: int
-    count: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayParts:
-    """The files with the references of an array, and how its chunks are numbered."""
-
-    path: str
-    grid: tuple[int, ...]
-    separator: str
-    record_size: int
-    parts: tuple[Part, ...]
-
-    @property
-    def layout(self) -> KeyLayout:
-        return KeyLayout(f"/{self.path}", "", self.separator, len(self.grid))
-
-
-@dataclass(frozen=True, slots=True)
-class OwnIndex:
-    """What h5zarr adds to `.zmetadata`: all URLs, and the token by which its files name their container.
-
-    For a cube, `files` describes the table that has the URLs and all other facts about files.
-    """
-
-    provenance: Provenance
-    urls: tuple[str, ...]
-    token: str
-    files: Mapping[str, Json] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ParquetIndex:
-    """The content of `.zmetadata`: metadata by key, and the files with the references. `own` if h5zarr wrote it."""
-
-    entries: Mapping[str, Json]
-    arrays: tuple[ArrayParts, ...]
-    own: OwnIndex | None = None
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The files of all arrays."""
-        return tuple(part for array in self.arrays for part in array.parts)
 
 
 class UrlNumbers:
@@ -118,23 +64,6 @@ Load = Callable[[tuple[str, ...]], Mapping[str, bytes]]
 LoadEarlier = Callable[[tuple[str, ...], str], Mapping[str, bytes]]
 """The same for the files of the state with a token, if that was replaced and is still kept."""
 
-_ZARR_ALREADY = "The data is Zarr already: open it with xarray.open_zarr or zarr.open."
-
-
-def decode_index(content: bytes, name: str) -> ParquetIndex:
-    """Return the decoded content of `.zmetadata`. `name` is for errors."""
-    with naming_errors(name):
-        match json.loads(content):
-            case {"metadata": dict(entries), "record_size": int(size), **others} if size > 0:
-                own, files = _decode_own(others.get(OURS), content)
-                arrays = tuple(found for key in entries if (found := _array_parts(key, entries, size, files)))
-                # The zarr.json alone describes an array of version 3.
-                kept = {key: value for key, value in entries.items() if not _is_stub(key, entries)}
-                return ParquetIndex(kept, arrays, own)
-            case {"zarr_consolidated_format": _}:
-                raise Unsupported("this is a directory of Zarr data, not references", remedy=_ZARR_ALREADY)
-        raise MalformedFile(f"{METADATA} has no metadata, or no record size")
-
 
 def decode_parquet(index: ParquetIndex, load: Load, name: str, earlier: LoadEarlier | None = None) -> References:
     """Return the references. h5zarr's own files are read with `load` when a manifest is used, others at once.
@@ -156,7 +85,8 @@ def decode_parquet(index: ParquetIndex, load: Load, name: str, earlier: LoadEarl
             node = nodes.get(f"/{array.path}")
             if isinstance(node, ArrayNode):
                 read = partial(_load_manifests, array, own.token, numbers, load, name, earlier)
-                nodes[f"/{array.path}"] = replace(node, manifest=LateManifest(read, array.record_size))
+                known = None if array.totals is None else _find_known(array, own.token, load, name, earlier)
+                nodes[f"/{array.path}"] = replace(node, manifest=LateManifest(read, array.record_size, known))
         hierarchy = replace(found.hierarchy, nodes=nodes, urls=urls)
         return References(hierarchy=hierarchy, provenance=own.provenance, late=late)
 
@@ -187,41 +117,25 @@ def _load_table(digest: str, token: str, load: Load, name: str, earlier: LoadEar
     return found
 
 
-def _decode_own(own: Json, content: bytes) -> tuple[OwnIndex | None, Mapping[str, Json] | None]:
-    """Return h5zarr's additions, and the existing files by array; nothing if another tool wrote it."""
-    match own:
-        case {"urls": list(urls), "files": dict(files)} if all(isinstance(url, str) for url in urls):
-            described = own.get("file_table")
-            return OwnIndex(Provenance.from_json(own), tuple(urls), token_of(content), described), files
-    return None, None
+def _find_known(array: ArrayParts, token: str, load: Load, name: str, earlier: LoadEarlier | None) -> KnownRecords:
+    """Return what is known about the records of an array without reading them."""
+    assert array.totals is not None
+    stored = partial(_load_stored, array, token, load, name, earlier)
+    return KnownRecords(totals=array.totals, inline_count=array.inline_count, load_stored=stored, token=token)
 
 
-def _is_stub(key: str, entries: Mapping[str, Json]) -> bool:
-    return key.endswith(".zarray") and f"{key.removesuffix('.zarray')}zarr.json" in entries
-
-
-def _array_parts(
-    key: str, entries: Mapping[str, Json], size: int, files: Mapping[str, Json] | None
-) -> ArrayParts | None:
-    """Return the files of an array, if `key` is that of an array. `files` lists the existing ones, if known."""
-    if not key.endswith("/.zarray"):
-        return None
-    path = key.removesuffix("/.zarray")
-    metadata = entries[key] if isinstance(entries[key], dict) else json.loads(entries[key])
-    grid = RegularGrid(tuple(map(int, metadata["shape"])), tuple(map(int, metadata["chunks"])))
-    count = grid.chunk_count
-    spans = [[0, -(-count // size)]] if files is None else files.get(path, [])
-    if sum(end - begin for begin, end in spans) > _MOST_PARTS:
-        raise MalformedFile(f"{path}: its {count} chunks, {size} in a file, take more than {_MOST_PARTS} files")
-    parts = tuple(
-        Part(f"{path}/refs.{number}.parq", number * size, min(size, count - number * size))
-        for begin, end in spans
-        for number in range(begin, end)
-    )
-    if any(part.first < 0 or part.count <= 0 for part in parts):
-        raise MalformedFile(f"{path}: there are files of chunks outside the grid")
-    separator = metadata.get("dimension_separator", ".")
-    return ArrayParts(path=path, grid=grid.grid_shape, separator=separator, record_size=size, parts=parts)
+def _load_stored(
+    array: ArrayParts, token: str, load: Load, name: str, earlier: LoadEarlier | None, record: int
+) -> bytes:
+    """Return the file of a record, after checking that it belongs to the container with this token."""
+    wanted = f"{array.path}/refs.{record}.parq"
+    with naming_errors(name):
+        found = load((wanted,)).get(wanted)
+        if found is None or decode_token(found) != token:
+            found = None if earlier is None else earlier((wanted,), token).get(wanted)
+        if found is None or decode_token(found) != token:
+            raise SourceChanged(f"{wanted} does not belong to {METADATA}", remedy=_REPLACED)
+        return found
 
 
 def _load_manifests(

@@ -10,19 +10,22 @@ version 2 keys, and a `.zarray` for each array gives the reader the shape of the
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from h5zarr.containers.container import Fitted
 from h5zarr.containers.output import dump
 from h5zarr.containers.parquet.file_table import FILE_TABLE, describe_files, encode_files
-from h5zarr.containers.parquet.part_files import encode_part
-from h5zarr.containers.parquet.records import Records, find_records
+from h5zarr.containers.parquet.part_files import carry_empty, encode_part, with_token
+from h5zarr.containers.parquet.records import HeldRecords, find_records, spans_of
+from h5zarr.containers.parquet.streamed_records import StoredRecord, StreamedRecords
 from h5zarr.containers.provenance import Provenance
 from h5zarr.errors import OutputError
 from h5zarr.zarr_model.grid import RegularGrid
-from h5zarr.zarr_model.hierarchy import ArrayNode, GroupNode, Json
+from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations, GroupNode, Json, RecordTotals, sum_nbytes
+from h5zarr.zarr_model.joined_manifest import as_joined, is_late
 from h5zarr.zarr_model.metadata import EncodedNode
 
 METADATA = ".zmetadata"
@@ -30,6 +33,7 @@ OURS = "h5zarr"
 _RECORD_SIZES = (10_000, 100_000)
 _FILES = 100
 _MOST_FILES = 100_000
+Records: TypeAlias = HeldRecords | StreamedRecords
 _KEYS = {"name": "v2", "configuration": {"separator": "."}}
 
 
@@ -49,7 +53,7 @@ def write_parquet(fitted: Fitted, provenance: Provenance, out: FileSink, *, reco
     manifests = {path: node.manifest for path, node in fitted.nodes.items() if node.manifest is not None}
     record_size = record_size or choose_record_size(max((one.count for one in manifests.values()), default=0))
     arrays = {
-        path[1:]: find_records(manifest, _grid_shape(fitted.hierarchy.nodes[path]), record_size)
+        path[1:]: _find_records(manifest, _grid_shape(fitted.hierarchy.nodes[path]), record_size)
         for path, manifest in manifests.items()
     }
     if fitted.zarr_format == 3:
@@ -57,6 +61,12 @@ def write_parquet(fitted: Fitted, provenance: Provenance, out: FileSink, *, reco
     else:
         head = {"zarr_consolidated_format": 1, "metadata": dict(_entries_v2(fitted))}
     _write(head, arrays, fitted.hierarchy.urls, provenance, out, record_size)
+
+
+def _find_records(manifest: ChunkLocations, grid: tuple[int, ...], size: int) -> Records:
+    if is_late(manifest) and grid:
+        return StreamedRecords(as_joined(manifest, grid), grid, size)
+    return find_records(manifest, grid, size)
 
 
 def choose_record_size(count: int) -> int:
@@ -75,7 +85,9 @@ def is_own_metadata(content: bytes) -> bool:
 
 def token_of(content: bytes) -> str:
     """Return the token by which the files of a container name their `.zmetadata`, given its content."""
-    return sha256(content).hexdigest()[:32]
+    own = json.loads(content).get(OURS)
+    token = own.get("token") if isinstance(own, dict) else None
+    return token if isinstance(token, str) else sha256(content).hexdigest()[:32]
 
 
 def _write(
@@ -92,21 +104,60 @@ def _write(
     own = {**provenance.to_json(has_files=table is None), "urls": list(urls) if table is None else []}
     if table is not None and provenance.cube is not None:
         own["file_table"] = describe_files(table, urls, provenance, provenance.cube)
-    own["files"] = {name: found.spans() for name, found in arrays.items()}
-    content = dump({OURS: own, "record_size": record_size, **head}).encode()
-    token = token_of(content)
+    document = {OURS: own, "record_size": record_size, **head}
+    own["token"] = token = _identify(document, arrays)
     out.start(token)
     if table is not None:
         out.write_file(FILE_TABLE, table)
-    for name, found in arrays.items():
-        for number in found.numbers:
-            out.write_file(f"{name}/refs.{number}.parq", encode_part(found.rows(number), urls, token))
-    out.write_file(METADATA, content)
+    written = {name: _write_records(name, found, urls, token, out) for name, found in arrays.items()}
+    own["files"] = {name: spans_of([one.number for one in some]) for name, some in written.items()}
+    own["totals"] = {name: _totals(some) for name, some in written.items()}
+    out.write_file(METADATA, dump(document).encode())
+
+
+def _identify(document: Json, arrays: Mapping[str, Records]) -> str:
+    """Return the token of a state: a hash of all that it consists of."""
+    found = sha256(dump(document).encode())
+    for name, records in arrays.items():
+        found.update(name.encode())
+        for content in records.identify():
+            found.update(content)
+    return found.hexdigest()[:32]
+
+
+class _Written(NamedTuple):
+    """A record that was written."""
+
+    number: int
+    totals: RecordTotals
+    inline_count: int
+
+
+def _write_records(name: str, records: Records, urls: Sequence[str], token: str, out: FileSink) -> list[_Written]:
+    """Write the records of an array, of which one at a time is in memory."""
+    written = []
+    for number, record in records:
+        if isinstance(record, StoredRecord):
+            content: bytes | memoryview = with_token(record.load(), token)
+            written.append(_Written(number, record.totals, 0))
+        else:
+            rows = carry_empty(record)
+            content = encode_part(rows, urls, token)
+            totals = RecordTotals(len(rows.place), sum_nbytes(rows.nbytes))
+            written.append(_Written(number, totals, len(rows.inline)))
+        out.write_file(f"{name}/refs.{number}.parq", content)
+    return written
+
+
+def _totals(written: Sequence[_Written]) -> dict[str, Json]:
+    """Return what the records of an array have, for readers that need not load them for that."""
+    counts, nbytes = [one.totals.count for one in written], [one.totals.nbytes for one in written]
+    return {"counts": counts, "nbytes": nbytes, "inlined": sum(one.inline_count for one in written)}
 
 
 def _check(arrays: Mapping[str, Records], shown: str) -> None:
     """Raise OutputError if the layout would need too many files."""
-    if sum(len(found.numbers) for found in arrays.values()) > _MOST_FILES:
+    if sum(found.most for found in arrays.values()) > _MOST_FILES:
         what = f"the chunks are so far apart that they need more than {_MOST_FILES} files"
         raise OutputError(shown, what, remedy="Write JSON instead: a name that ends in .json.zst.")
 

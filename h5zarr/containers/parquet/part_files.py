@@ -58,7 +58,7 @@ def encode_part(rows: Rows, urls: Sequence[str], token: str) -> memoryview:
         ],
         metadata={_TOKEN: token.encode()},
     )
-    rows = _carry_empty(rows)
+    rows = carry_empty(rows)
     # A whole file has no size in this layout.
     size = np.where(rows.nbytes == TO_THE_END, 0, rows.nbytes) if (rows.nbytes < 0).any() else rows.nbytes
     columns = [
@@ -80,7 +80,7 @@ def encode_part(rows: Rows, urls: Sequence[str], token: str) -> memoryview:
     return memoryview(out.getvalue())
 
 
-def _carry_empty(rows: Rows) -> Rows:
+def carry_empty(rows: Rows) -> Rows:
     """Return `rows` with empty chunks inlined: readers take an address and size of 0 for a whole file."""
     is_empty = (rows.nbytes == 0) & (rows.address == 0)
     if not is_empty.any():
@@ -93,6 +93,15 @@ def _carry_empty(rows: Rows) -> Rows:
         source=rows.source if isinstance(rows.source, int) else rows.source[~is_empty],
         inline={**rows.inline, **dict.fromkeys(rows.place[is_empty].tolist(), b"")},
     )
+
+
+def with_token(content: bytes, token: str) -> bytes:
+    """Return a file that belongs to another container: only the token at its end is different."""
+    begin = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    own = decode_token(content)
+    if begin < 0 or own is None or len(own) != len(token):
+        raise MalformedFile("the footer of a file of references does not have h5zarr's form")
+    return content[:begin] + content[begin:].replace(own.encode(), token.encode())
 
 
 def _scatter(rows: Rows, column: Column) -> Column:
@@ -139,6 +148,16 @@ def _are_there(count: int, place: Column) -> npt.NDArray[np.bool_]:
     made = np.zeros(count, np.bool_)
     made[place] = True
     return made
+
+
+def decode_token(content: bytes) -> str | None:
+    """Return the token of the container that a file belongs to."""
+    pyarrow = import_pyarrow()
+    try:
+        found = (pyarrow.parquet.read_metadata(BytesIO(content)).metadata or {}).get(_TOKEN)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise MalformedFile(f"a file of references cannot be read as Parquet: {error}") from error
+    return None if found is None else found.decode()
 
 
 def decode_part(content: bytes, count: int, name: str) -> PartContent:

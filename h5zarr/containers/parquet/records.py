@@ -6,7 +6,7 @@ A Parquet file of references holds one record. No array here is as long as the m
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -38,7 +38,7 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Records:
+class HeldRecords:
     """The records of an array that have chunks: their `numbers`, ascending, and their starts in the manifest."""
 
     numbers: tuple[int, ...]
@@ -56,26 +56,42 @@ class Records:
         source = self._manifest.source
         return Rows(
             count=min(self.size, prod(self._grid) - first),
-            place=_number(self._manifest.index[rows], self._grid) - first,
+            place=number_chunks(self._manifest.index[rows], self._grid) - first,
             address=self._manifest.address[rows],
             nbytes=self._manifest.nbytes[rows],
             source=source if isinstance(source, int) else source[rows],
             inline=self._inline.get(number, {}),
         )
 
-    def spans(self) -> list[list[int]]:
-        """Return the record numbers as half-open ranges."""
-        if not self.numbers:
-            return []
-        numbers = np.array(self.numbers)
-        breaks = np.flatnonzero(np.diff(numbers) > 1)
-        firsts = [int(numbers[0]), *numbers[breaks + 1].tolist()]
-        return [
-            [first, last + 1] for first, last in zip(firsts, [*numbers[breaks].tolist(), int(numbers[-1])], strict=True)
-        ]
+    @property
+    def most(self) -> int:
+        """The number of records."""
+        return len(self.numbers)
+
+    def identify(self) -> Iterator[bytes]:
+        """Yield what the records depend on: all references."""
+        for column in (self._manifest.index, self._manifest.address, self._manifest.nbytes, self._manifest.source):
+            yield bytes(np.ascontiguousarray(column))
+        for index, content in self._manifest.inline.items():
+            yield repr(index).encode() + content
+
+    def __iter__(self) -> Iterator[tuple[int, Rows]]:
+        """Yield the number of each record, and its rows."""
+        for number in self.numbers:
+            yield number, self.rows(number)
 
 
-def find_records(manifest: ChunkLocations, grid: tuple[int, ...], size: int) -> Records:
+def spans_of(numbers: Sequence[int]) -> list[list[int]]:
+    """Return ascending numbers as half-open ranges."""
+    if not numbers:
+        return []
+    listed = np.array(numbers)
+    breaks = np.flatnonzero(np.diff(listed) > 1)
+    firsts = [int(listed[0]), *listed[breaks + 1].tolist()]
+    return [[first, last + 1] for first, last in zip(firsts, [*listed[breaks].tolist(), int(listed[-1])], strict=True)]
+
+
+def find_records(manifest: ChunkLocations, grid: tuple[int, ...], size: int) -> HeldRecords:
     """Return the records of `size` chunks each, without chunks outside the grid, which cannot be selected."""
     if prod(grid) > _MOST:
         shown = "×".join(map(str, grid))
@@ -85,7 +101,7 @@ def find_records(manifest: ChunkLocations, grid: tuple[int, ...], size: int) -> 
     inline: dict[int, dict[int, bytes]] = {}
     for index, content in manifest.inline.items():
         if all(0 <= one < extent for one, extent in zip(index, grid, strict=True)):
-            number = int(_number(np.array([index], np.int64).reshape(1, len(grid)), grid)[0])
+            number = int(number_chunks(np.array([index], np.int64).reshape(1, len(grid)), grid)[0])
             inline.setdefault(number // size, {})[number % size] = content
     starts, stops = {}, {}
     begin = 0
@@ -95,7 +111,7 @@ def find_records(manifest: ChunkLocations, grid: tuple[int, ...], size: int) -> 
         end = bisect_left(range(manifest.count), bound, lo=begin, key=lambda row: _number_of(manifest, grid, row))
         starts[record], stops[record] = begin, end
         begin = end
-    return Records(
+    return HeldRecords(
         numbers=tuple(sorted(starts.keys() | inline.keys())),
         size=size,
         _manifest=manifest,
@@ -106,7 +122,7 @@ def find_records(manifest: ChunkLocations, grid: tuple[int, ...], size: int) -> 
     )
 
 
-def _number(index: Column, grid: tuple[int, ...]) -> Column:
+def number_chunks(index: Column, grid: tuple[int, ...]) -> Column:
     """Return the row-major positions of chunks in the grid."""
     strides = np.array([prod(grid[axis + 1 :]) for axis in range(len(grid))], np.int64)
     return index @ strides if len(grid) else np.zeros(len(index), np.int64)
@@ -126,7 +142,7 @@ def _is_in_order(manifest: ChunkLocations, grid: tuple[int, ...]) -> bool:
     for slab in _slabs(manifest.index):
         if not ((slab >= 0) & (slab < extents)).all():
             return False
-        numbers = _number(slab, grid)
+        numbers = number_chunks(slab, grid)
         if numbers[0] <= last or not (numbers[1:] > numbers[:-1]).all():
             return False
         last = int(numbers[-1])
@@ -141,7 +157,7 @@ def _slabs(index: Column) -> Iterator[Column]:
 def _arrange(manifest: ChunkLocations, grid: tuple[int, ...]) -> ChunkLocations:
     """Return the manifest in row-major order, without chunks outside the grid. Of duplicates, the last wins."""
     inside = np.flatnonzero(((manifest.index >= 0) & (manifest.index < np.array(grid, np.int64))).all(axis=1))
-    numbers = _number(manifest.index[inside], grid)
+    numbers = number_chunks(manifest.index[inside], grid)
     order = np.argsort(numbers, kind="stable")
     is_last = np.append(np.diff(numbers[order]) > 0, True)[: len(order)]
     kept = inside[order[is_last]]

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from h5zarr.containers.parquet.parquet_reading import decode_index, decode_parquet
+from h5zarr.containers.parquet.parquet_index import decode_index
+from h5zarr.containers.parquet.parquet_reading import decode_parquet
 from h5zarr.errors import H5ZarrError, MalformedFile, SourceError
 from h5zarr.opening import open_hierarchy
 from h5zarr.zarr_model.hierarchy import ArrayNode

@@ -86,7 +86,8 @@ def cube(tmp_path: Path) -> Path:
 def test_duckdb_and_pandas_can_query_the_files_of_a_cube(cube: Path) -> None:
     question = f"""
         SELECT parse_filename(url), nbytes, one.axis, one.position, one.length
-        FROM (SELECT url, nbytes, unnest("at") AS one FROM '{cube}/files.parquet') WHERE one.position >= 2 ORDER BY url"""
+        FROM (SELECT url, nbytes, unnest("at") AS one FROM '{cube}/files.parquet')
+        WHERE one.position >= 2 ORDER BY url"""
     sizes = [(cube.parent / "data" / f"{day}.nc").stat().st_size for day in range(3)]
     found = duckdb.sql(question).fetchall()
     assert found == [("1.nc", sizes[1], "/time", 2, 2), ("2.nc", sizes[2], "/time", 4, 2)]

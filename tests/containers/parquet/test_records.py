@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from h5zarr.containers.parquet.records import find_records
+from h5zarr.containers.parquet.records import find_records, spans_of
 from h5zarr.errors import Unsupported
 from h5zarr.zarr_model.hierarchy import Manifest
 
@@ -24,8 +24,8 @@ def test_a_record_has_the_chunks_of_its_part_of_the_grid() -> None:
 
 
 def test_records_are_shown_as_ranges() -> None:
-    assert find_records(make([0, 1, 2, 5, 9]), (10,), 1).spans() == [[0, 3], [5, 6], [9, 10]]
-    assert find_records(make([]), (10,), 1).spans() == []
+    assert spans_of(find_records(make([0, 1, 2, 5, 9]), (10,), 1).numbers) == [[0, 3], [5, 6], [9, 10]]
+    assert spans_of(find_records(make([]), (10,), 1).numbers) == []
 
 
 @pytest.mark.parametrize("rows", [0, 1, 1 << 16, (1 << 16) + 1])

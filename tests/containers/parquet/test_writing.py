@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from h5zarr.containers.fitting import fit
 from h5zarr.containers.parquet.parquet_container import ParquetContainer
-from h5zarr.containers.parquet.parquet_reading import decode_index
+from h5zarr.containers.parquet.parquet_index import decode_index
 from h5zarr.containers.parquet.parquet_writing import write_parquet
 from h5zarr.errors import MalformedFile, OutputError, SourceChanged
 from h5zarr.opening import open_hierarchy
@@ -191,7 +191,7 @@ def test_opening_reads_no_file_of_chunks(tmp_path: Path) -> None:
     hierarchy = open_hierarchy(tmp_path / "refs.parquet").hierarchy
     assert manifest_of(hierarchy, "/holes").count == 10
     with pytest.raises(MalformedFile, match=r"plain/refs.0.parq cannot be read as Parquet"):
-        _ = manifest_of(hierarchy, "/plain").count
+        _ = manifest_of(hierarchy, "/plain").address
 
 
 def test_files_of_another_container_are_noticed(tmp_path: Path) -> None:

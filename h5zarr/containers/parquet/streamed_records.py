@@ -1,0 +1,123 @@
+"""Records of chunks that are not in memory: read from other cubes when they are written, or copied as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from h5zarr.containers.late_manifest import KnownRecords, LateManifest
+from h5zarr.containers.parquet.records import Rows, number_chunks
+from h5zarr.errors import MalformedFile
+from h5zarr.io.ranges import Column
+from h5zarr.zarr_model.hierarchy import ChunkLocations, RecordTotals
+from h5zarr.zarr_model.joined_manifest import JoinedManifest, Window
+
+_NONE = RecordTotals(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record that another container has in the same form: what is in it, and how to load it as it is stored."""
+
+    totals: RecordTotals
+    load: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StreamedRecords:
+    """The records of `size` chunks each of a grid, in ascending order."""
+
+    manifest: JoinedManifest
+    grid: tuple[int, ...]
+    size: int
+
+    @property
+    def most(self) -> int:
+        """The largest possible number of records."""
+        return -(-prod(self.grid) // self.size)
+
+    def identify(self) -> Iterator[bytes]:
+        """Yield what the records depend on: the states of the containers that have them, and parts of these."""
+        for window in self.manifest.windows:
+            known = window.chunks.known if isinstance(window.chunks, LateManifest) else None
+            place = (window.first, window.end, window.position, window.grid)
+            yield repr((None if known is None else known.token, place)).encode()
+            if known is None:
+                yield from (
+                    bytes(np.ascontiguousarray(column)) for column in (window.chunks.address, window.chunks.nbytes)
+                )
+
+    def __iter__(self) -> Iterator[tuple[int, Rows | StoredRecord]]:
+        """Yield the number of each record that has chunks, and its content."""
+        pending = _Pending(self.grid, self.size)
+        for window in self.manifest.windows:
+            known = self._find_stored(window)
+            if known is None:
+                for slab in window.slabs():
+                    yield from pending.add(slab)
+                continue
+            shift = (window.position - window.first) * window.stride // self.size
+            for record in window.records():
+                totals = known.totals.get(record, _NONE)
+                if not totals.count:
+                    continue
+                if self._is_same(window, record, record + shift):
+                    yield from pending.finish()
+                    yield record + shift, StoredRecord(totals, partial(known.load_stored, record))
+                else:
+                    yield from pending.add(window.read(record))
+        yield from pending.finish()
+
+    def _find_stored(self, window: Window) -> KnownRecords | None:
+        """Return the records of a window if they have the same size, and begin where records begin here."""
+        chunks, moved = window.chunks, (window.position - window.first) * window.stride
+        if not isinstance(chunks, LateManifest) or chunks.record_size != self.size or window.grid[1:] != self.grid[1:]:
+            return None
+        return chunks.known if moved % self.size == 0 else None
+
+    def _is_same(self, window: Window, record: int, number: int) -> bool:
+        """Return whether a record has the same rows here as where it is stored."""
+        stored, rows = (prod(grid) - at * self.size for grid, at in ((window.grid, record), (self.grid, number)))
+        return window.is_inside(record) and min(self.size, stored) == min(self.size, rows)
+
+
+class _Pending:
+    """Collects the chunks of a record until the next one begins."""
+
+    def __init__(self, grid: tuple[int, ...], size: int) -> None:
+        self._grid, self._size = grid, size
+        self._record, self._last = 0, -1
+        self._parts: list[tuple[Column, Column, Column, npt.NDArray[np.int32]]] = []
+
+    def add(self, slab: ChunkLocations) -> Iterator[tuple[int, Rows]]:
+        """Add chunks, which follow those before. Yield the records that are complete."""
+        numbers = number_chunks(slab.index, self._grid)
+        if not len(numbers):
+            return
+        if numbers[0] <= self._last or (np.diff(numbers) <= 0).any():
+            raise MalformedFile("the chunks of a cube are not in order")
+        self._last = int(numbers[-1])
+        sources = np.broadcast_to(np.asarray(slab.source, np.int32), len(numbers))
+        begin = 0
+        while begin < len(numbers):
+            record = int(numbers[begin]) // self._size
+            if record != self._record:
+                yield from self.finish()
+                self._record = record
+            end = int(np.searchsorted(numbers, (record + 1) * self._size))
+            place = numbers[begin:end] - record * self._size
+            self._parts.append((place, slab.address[begin:end], slab.nbytes[begin:end], sources[begin:end]))
+            begin = end
+
+    def finish(self) -> Iterator[tuple[int, Rows]]:
+        """Yield the record that was begun, if any."""
+        if self._parts:
+            place, address, nbytes, source = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+            count = min(self._size, prod(self._grid) - self._record * self._size)
+            yield self._record, Rows(count=count, place=place, address=address, nbytes=nbytes, source=source, inline={})
+        self._parts = []
