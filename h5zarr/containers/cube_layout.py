@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
+
 from h5zarr.containers.piece_columns import CubePieceState, PieceColumns, piece_columns
 from h5zarr.containers.source_state import decode_source, encode_source, without_secrets
 from h5zarr.errors import MalformedFile
@@ -56,6 +58,11 @@ class CubeLayout:
     def columns(self) -> PieceColumns:
         """The files as columns."""
         return piece_columns(self.pieces)
+
+    def part_count(self, path: str) -> int:
+        """Return the number of different ranges along an axis that files have."""
+        _, position, _, length = self.columns.ranges.along(path)
+        return len(np.unique(np.column_stack((position, length)), axis=0))
 
     def to_json(self, *, has_files: bool = True) -> Json:
         """Return the layout for writing, without secrets; without the files if these are written elsewhere."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from h5zarr.containers.cube_layout import CubeLayout
 from h5zarr.containers.piece_columns import CubePieceState
 from h5zarr.display import counted, readable
@@ -22,8 +20,7 @@ def axis_text(path: str, length: int, part_count: int, kind: str = "dimension") 
 def axis_lines(layout: CubeLayout) -> Iterator[str]:
     """Return a line about each axis."""
     for path, length in layout.axes.items():
-        _, position, _, count = layout.columns.ranges.along(path)
-        yield axis_text(path, length, len(np.unique(np.column_stack((position, count)), axis=0)))
+        yield axis_text(path, length, layout.part_count(path))
 
 
 def piece_lines(layout: CubeLayout, most: int | None) -> Iterator[str]:

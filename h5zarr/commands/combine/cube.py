@@ -61,6 +61,8 @@ class Cube(FittedResult):
         How long it took.
     is_written
         Whether it was written. If not, it is a plan.
+    spool
+        What keeps the references of many files while they are not written.
 
     Examples
     --------
@@ -77,6 +79,7 @@ class Cube(FittedResult):
     provenance: Provenance
     seconds: float = 0
     is_written: bool = False
+    spool: object = None
 
     def __repr__(self) -> str:
         joined = ", ".join(f"{axis.name} ({axis.length:,})" for axis in self.axes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from h5zarr.commands.combine.cube_axes import CubeAxis, gaps
 from h5zarr.commands.combine.settings import VariableOutcome
 from h5zarr.commands.translate.translation_text import Phrase, held_text, problem_lines
+from h5zarr.containers.cube_layout import CubeLayout
 from h5zarr.containers.layout_text import axis_text, piece_lines
 from h5zarr.display import counted, readable, shortened
 
@@ -33,20 +34,21 @@ def cube_lines(cube: Cube, *, quiet: bool = False, phrase: Phrase = str, is_plan
 
 def how_lines(cube: Cube, *, phrase: Phrase = str, is_plan: bool) -> Iterator[str]:
     """Return how files are joined: axes, variables with notes, and readers. A plan also has files and all variables."""
-    yield from axis_lines(cube.axes)
+    yield from axis_lines(cube.axes, cube.provenance.cube)
     if is_plan and cube.provenance.cube is not None:
         yield from (f"  {line}" for line in piece_lines(cube.provenance.cube, _MOST_PIECES))
     yield from outcome_lines([one for one in cube.outcomes if one.notes or is_plan], phrase=phrase)
     yield from reader_lines(cube)
 
 
-def axis_lines(axes: Sequence[CubeAxis]) -> Iterator[str]:
-    """Return a line about each axis, and a line about its gaps."""
+def axis_lines(axes: Sequence[CubeAxis], layout: CubeLayout | None = None) -> Iterator[str]:
+    """Return a line about each axis, and a line about its gaps. The layout has all files, also those of cubes."""
     if not axes:
         yield "merged: no dimension is joined"
     for axis in axes:
         kind = "new dimension" if axis.is_new else "dimension"
-        yield axis_text(axis.name, axis.length, axis.part_count, kind)
+        part_count = axis.part_count if layout is None else layout.part_count(axis.path)
+        yield axis_text(axis.name, axis.length, part_count, kind)
         if found := gaps(axis):
             shown = ", ".join(f"{before} to {after}" for before, after in found[:_MOST_SHOWN])
             more = f" and {len(found) - _MOST_SHOWN:,} more" if len(found) > _MOST_SHOWN else ""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from h5zarr.commands.combine.along import Along, AlongInput, parse_along
 from h5zarr.commands.combine.axes import differing_scalars
 from h5zarr.commands.combine.axis_choice import Axis, find_axis
+from h5zarr.commands.combine.batches import BATCH, Batches, Spool, may_batch
 from h5zarr.commands.combine.cube import Cube, SomeRefused, join_pieces
 from h5zarr.commands.combine.cube_text import axis_lines, how_lines, outcome_lines
 from h5zarr.commands.combine.facts import find_facts
@@ -83,7 +85,12 @@ def join_sources(
     Without axes in `along`, files are merged. None: the files determine the axis.
     """
     options = replace(options, chunk_nbytes=UNCUT)
-    pieces, broken = open_pieces(found, access, options, at_once=at_once, skip_broken=skip_broken, on_file=on_file)
+    how = _HowToOpen(access, options, at_once, skip_broken, on_file)
+    if found.count > 2 * BATCH and along != () and may_batch(choices):
+        cube = _join_in_batches(found, along, choices, how)
+        if cube is not None:
+            return cube
+    pieces, broken = how.open(found)
     try:
         if along is not None:
             return join_pieces(pieces, along, options.inlining, choices, broken)
@@ -93,6 +100,50 @@ def join_sources(
         return _merge(pieces, axis, options.inlining, choices, broken)
     finally:
         close_pieces(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _HowToOpen:
+    """How files are opened; see `open_pieces`."""
+
+    access: Access
+    options: Options
+    at_once: int
+    skip_broken: bool
+    on_file: OnFile | None
+
+    def open(self, found: FoundSources, total: int = 0) -> tuple[list[CubePiece], tuple[Problem, ...]]:
+        """Open files, of `total` if these are a part of them."""
+        how: dict[str, Any] = {"at_once": self.at_once, "skip_broken": self.skip_broken, "on_file": self.on_file}
+        return open_pieces(found, self.access, self.options, **how, total=total)
+
+
+def _join_in_batches(
+    found: FoundSources, along: Sequence[Along] | None, choices: Choices, how: _HowToOpen
+) -> Cube | None:
+    """Join many files in batches. None if they must be joined at once: if there are no axes, or these have no order."""
+    spool, batches, problems = Spool(how.access), None, list[Problem]()
+    try:
+        for part in found.batches(BATCH):
+            pieces, broken = how.open(part, found.count)
+            problems += broken
+            try:
+                if batches is None and pieces:
+                    if along is None:
+                        axis = _find_axis(pieces)
+                        if axis.name is None:
+                            return None
+                        along = _check_clear(axis, axis.name)
+                    batches = Batches(along, how.options.inlining, choices, found.count, spool.keep)
+                if batches is not None and pieces and not batches.add(pieces):
+                    return None
+            finally:
+                close_pieces(pieces)
+        # Without a file that can be read, what is wrong is found as usual.
+        return None if batches is None else replace(batches.join(tuple(problems)), spool=spool)
+    finally:
+        if batches is not None:
+            batches.close()
 
 
 def _find_axis(pieces: Sequence[CubePiece]) -> Axis:

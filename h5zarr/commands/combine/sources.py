@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from glob import glob
 from typing import TypeAlias
@@ -47,6 +47,18 @@ class FoundSources:
     urls: tuple[str, ...]
     translated: tuple[Translation, ...] = ()
     unusable: tuple[tuple[str, H5ZarrError], ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of files to open."""
+        return len(self.urls) + len(self.translated)
+
+    def batches(self, size: int) -> Iterator[FoundSources]:
+        """Yield the files in parts. The first has those that cannot be joined."""
+        for first in range(0, self.count, size):
+            behind = max(0, first - len(self.urls)), max(0, first + size - len(self.urls))
+            unusable = () if first else self.unusable
+            yield FoundSources(self.urls[first : first + size], self.translated[slice(*behind)], unusable)
 
     @property
     def locations(self) -> list[Location]:
@@ -105,10 +117,12 @@ def open_pieces(
     at_once: int,
     skip_broken: bool,
     on_file: OnFile | None,
+    total: int = 0,
 ) -> tuple[list[CubePiece], tuple[Problem, ...]]:
     """Return the pieces in the order of their names, and a problem for each that was skipped.
 
-    Raises the error of the first file that cannot be read, unless `skip_broken`.
+    Raises the error of the first file that cannot be read, unless `skip_broken`. `total` is the number of all files, if
+    these are a part of them: then there may be no piece among them.
     """
 
     def work(url: str) -> tuple[str, CubePiece | H5ZarrError]:
@@ -132,10 +146,10 @@ def open_pieces(
             _close(opened.values())
             raise one
         if on_file is not None:
-            on_file(str(Location.parse(url)), len(found.urls))
+            on_file(str(Location.parse(url)), total or len(found.urls))
     pieces = [opened[url] for url in found.urls if url in opened]
     pieces += [translated_piece(one, access, options) for one in found.translated]
-    if not pieces:
+    if not pieces and not total:
         raise next(iter(broken.values()))
     return pieces, tuple(_describe(broken))
 
