@@ -195,9 +195,9 @@ class FileTable:
             column = only_chunk(table[kind])
             rows = np.flatnonzero(are_there(column))
             numbers = numbers_of(import_pyarrow(), column)[rows]
-            if not np.array_equal(np.sort(numbers), np.arange(self.counts[f"{kind}s" if kind != "number" else "urls"])):
-                raise ValueError("numbers are missing")
-            return rows[np.argsort(numbers)]
+        if not np.array_equal(np.sort(numbers), np.arange(self.counts["urls" if kind == "number" else f"{kind}s"])):
+            raise MalformedFile("the table of the files of the cube has other rows than .zmetadata says")
+        return rows[np.argsort(numbers)]
 
     def _urls(self) -> Sequence[str]:
         table, rows = self._table(), self._rows("number").tolist()

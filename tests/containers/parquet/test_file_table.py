@@ -167,6 +167,24 @@ def _use(opened: Any) -> None:
     list(opened.cube.pieces)
 
 
+@pytest.mark.parametrize("name", ["urls", "pieces"])
+def test_a_table_with_other_rows_than_recorded_is_refused(cube: Path, name: str) -> None:
+    metadata = json.loads((cube / ".zmetadata").read_text())
+    metadata["h5zarr"]["file_table"][name] = 2
+    (cube / ".zmetadata").write_text(json.dumps(metadata))
+    with pytest.raises(MalformedFile, match=r"the table of the files of the cube has other rows than \.zmetadata says"):
+        _use(open_hierarchy(cube))
+
+
+@pytest.mark.parametrize("totals", [{"counts": [-1]}, {"nbytes": ["3"]}, {"inlined": None}])
+def test_totals_that_are_no_numbers_are_refused(cube: Path, totals: dict[str, Any]) -> None:
+    metadata = json.loads((cube / ".zmetadata").read_text())
+    metadata["h5zarr"]["totals"]["v"] |= totals
+    (cube / ".zmetadata").write_text(json.dumps(metadata))
+    with pytest.raises(MalformedFile, match="v: the totals of its records are not numbers"):
+        open_hierarchy(cube)
+
+
 @pytest.mark.parametrize("change", [{"urls": -1}, {"urls": "3"}, {"digest": 5}, {"first": None}])
 def test_metadata_that_describe_no_table_are_refused(cube: Path, change: dict[str, Any]) -> None:
     metadata = json.loads((cube / ".zmetadata").read_text())
