@@ -18,6 +18,7 @@ from h5zarr.commands.combine.cube import Cube, join_pieces
 from h5zarr.commands.combine.pieces import CubePiece
 from h5zarr.commands.combine.settings import Choices, VariableOutcome
 from h5zarr.containers.container import Output
+from h5zarr.containers.cube_layout import CubeLayout
 from h5zarr.containers.fitting import fit_into
 from h5zarr.containers.registry import container_for_output
 from h5zarr.display import counted
@@ -59,21 +60,22 @@ class Batches:
 
     def add(self, pieces: Sequence[CubePiece]) -> bool:
         """Join a batch. Return False if an axis has no coordinates, so that the order of all files matters."""
-        share = len(pieces) / max(self.total, len(pieces))
-        inlining = replace(
-            self.inlining,
-            coordinate_nbytes=int(self.inlining.coordinate_nbytes * share),
-            total_nbytes=int(self.inlining.total_nbytes * share),
-        )
+        kept = self.keep_batch(pieces)
+        if kept is not None:
+            self._cubes.append(kept)
+        return kept is not None
+
+    def keep_batch(self, pieces: Sequence[CubePiece]) -> CubePiece | None:
+        """Return the cube of a batch as a piece; None if an axis has no coordinates. Raises NotJoinable."""
+        inlining = share_of(self.inlining, len(pieces) / max(self.total, len(pieces)))
         cube = join_pieces(pieces, self.along, inlining, self.choices)
         if any(axis.path not in cube.hierarchy.nodes for axis in cube.axes):
-            return False
-        self._cubes.append(self.keep(cube))
+            return None
         self._sources += cube.sources
         self._new |= {axis.path for axis in cube.axes if axis.is_new}
         for one in cube.outcomes:
             self._outcomes.setdefault(one.path, []).extend(one.notes)
-        return True
+        return self.keep(cube)
 
     def join(self, broken: tuple[Problem, ...] = ()) -> Cube:
         """Return the cube of all batches."""
@@ -114,24 +116,34 @@ class Spool:
         if len(fitted.nodes) < len(cube.fitted.nodes):
             return hold_cube(cube, self._access)
         container.write(fitted, cube.provenance, Output(location=location))
-        return open_cube(location, self._access, name_of(cube.sources))
+        return open_cube(location, Access(), self._access)
+
+
+def share_of(inlining: Inlining, share: float) -> Inlining:
+    """Return how much a part of a cube may inline."""
+    coordinate_nbytes, total_nbytes = int(inlining.coordinate_nbytes * share), int(inlining.total_nbytes * share)
+    return replace(inlining, coordinate_nbytes=coordinate_nbytes, total_nbytes=total_nbytes)
 
 
 def hold_cube(cube: Cube, access: Access) -> CubePiece:
     """Return a cube in memory as a piece."""
     urls = cube.hierarchy.urls
     sources = Sources(urls=urls, access=access, expected=recorded_identities(urls, cube.provenance))
-    name = name_of(cube.sources)
-    layout = cube.provenance.cube
+    name, layout = _name_of(cube.provenance.cube), cube.provenance.cube
     return CubePiece(name, Opened(url=name, source=urls[0], hierarchy=cube.hierarchy, sources=sources, cube=layout))
 
 
-def open_cube(location: Location, access: Access, name: str) -> CubePiece:
-    """Return a cube that was written here. It may refer to any file."""
-    opened = open_hierarchy(location, access)
-    return CubePiece(name, replace(opened, sources=replace(opened.sources, references=None)))
+def open_cube(location: Location, own: Access, access: Access) -> CubePiece:
+    """Return a cube that h5zarr wrote for itself: it may refer to any file. `own` opens it, and `access` its files."""
+    opened = open_hierarchy(location, own)
+    sources = replace(opened.sources, access=access, references=None)
+    return CubePiece(_name_of(opened.cube), replace(opened, sources=sources))
 
 
-def name_of(sources: Sequence[str]) -> str:
+def _name_of(layout: CubeLayout | None) -> str:
     """Return the name of a batch for messages."""
-    return sources[0] if len(sources) == 1 else f"{sources[0]} and {counted(len(sources) - 1, 'other file')}"
+    urls = () if layout is None else layout.columns.urls
+    if not urls:
+        return "a cube without files"
+    first = str(Location.parse(urls[0]))
+    return first if len(urls) == 1 else f"{first} and {counted(len(urls) - 1, 'other file')}"

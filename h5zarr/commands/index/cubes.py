@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from h5zarr.commands.catalog.place import STATE, Place
 from h5zarr.commands.combine.recipe import USUAL_RECIPE, Recipe
+from h5zarr.commands.update.shards import FOLDER, ShardStore
 from h5zarr.commands.update.update_result import CubeUpdate
 from h5zarr.commands.update.updating import ON_MISFIT, HowToUpdate, bring_up_to_date
 from h5zarr.containers.container import Output
@@ -132,7 +133,6 @@ def follow(
     """Bring one cube up to date with the index. A cube that cannot be updated stays as it is."""
     output = Output(location=Location.parse(spec.out), storage_options=options, network=access.network)
     index = place.url.rstrip("/") + "/"
-    how = HowToUpdate(on_misfit=spec.on_misfit, prune=prune)
     own = Access(
         storage_options=access.storage_options or dict(options or {}),
         anon=access.anon,
@@ -140,11 +140,24 @@ def follow(
         limits=access.limits,
         allow=access.allow,
     )
+    shards = ShardStore(place, spec.recipe, own)
+    how = HowToUpdate(on_misfit=spec.on_misfit, prune=prune, shards=shards if shards.is_possible else None)
     try:
         done = bring_up_to_date(output, own, how, (index,), replace(spec.recipe, sources=(index,)))
     except H5ZarrError as error:
         return CubeOutcome(out=output.shown, error=str(error), remedy=error.remedy)
     return CubeOutcome(out=output.shown, done=done)
+
+
+def shard_stores(specs: Sequence[CubeSpec], place: Place, access: Access) -> list[ShardStore]:
+    """Return where workers leave what the cubes need of the files that they read; one for each way to join files."""
+    found = {store.folder: store for spec in specs if (store := ShardStore(place, spec.recipe, access)).is_possible}
+    return list(found.values())
+
+
+def discard_shards(place: Place) -> None:
+    """Remove all shards, after all cubes have their files."""
+    place.remove(FOLDER)
 
 
 def record_cubes(place: Place, outcomes: Sequence[CubeOutcome]) -> None:

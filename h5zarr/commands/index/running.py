@@ -16,7 +16,7 @@ from h5zarr.commands.catalog.place import STATE, Place
 from h5zarr.commands.catalog.rows import Row, Status
 from h5zarr.commands.catalog.source_names import source_name
 from h5zarr.commands.catalog.waiting import Stopped, wait_for
-from h5zarr.commands.index.cubes import CubeSpec, follow, record_cubes
+from h5zarr.commands.index.cubes import CubeSpec, discard_shards, follow, record_cubes, shard_stores
 from h5zarr.commands.index.dispatch import Dispatcher
 from h5zarr.commands.index.index_report import TAKEN_OVER, TOO_MANY, IndexReport
 from h5zarr.commands.index.lease import Lease
@@ -130,6 +130,8 @@ class IndexRun:
                 (self._log.warning if outcome.is_failure else self._log.info)("%s", line)
         if self.job.cubes:
             record_cubes(self.place, self.report.cubes)
+        if self.job.cubes and all(outcome.done is not None for outcome in self.report.cubes):
+            discard_shards(self.place)
 
     def _end(self, how: str) -> IndexReport:
         report = self.report.end(how)
@@ -191,10 +193,14 @@ class IndexRun:
     def _index(self, tasks: deque[Task], catalog: Catalog, hire: Callable[[], Workers]) -> None:
         workers = hire()
         self._flushed_at = time.monotonic()
-        dispatcher = Dispatcher(tasks, self.settings, workers, self._is_stopped)
+        stores = shard_stores(self.job.cubes, self.place, self.settings.access)
+        settings = replace(self.settings, recipes=tuple(store.recipe for store in stores))
+        dispatcher = Dispatcher(tasks, settings, workers, self._is_stopped)
         try:
             for done in dispatcher.run():
-                self._record(done.task, done.row, catalog)
+                if self._record(done.task, done.row, catalog):
+                    for store in stores:
+                        store.merge()
         finally:
             catalog.flush()
             workers.close()
@@ -202,7 +208,8 @@ class IndexRun:
         if dispatcher.has_lost:
             self.place.sweep()
 
-    def _record(self, task: Task, row: Row, catalog: Catalog) -> None:
+    def _record(self, task: Task, row: Row, catalog: Catalog) -> bool:
+        """Record the result of a task. Return whether the catalog was written, as it is now and then."""
         if task.replaces and row.status.is_indexed:
             self._replaced.append(task.replaces)
         elif task.replaces:
@@ -216,6 +223,8 @@ class IndexRun:
             catalog.flush() if catalog.part_count < _MOST_PARTS else catalog.fold()
             self._remove_replaced()
             self._flushed_at = now
+            return True
+        return False
 
     def _remove_replaced(self) -> None:
         """Remove replaced outputs, after the catalog no longer names them."""

@@ -6,8 +6,9 @@ import hashlib
 import os
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -17,11 +18,13 @@ from h5zarr import __version__
 from h5zarr.commands.catalog.listing import ask_identity
 from h5zarr.commands.catalog.place import Place
 from h5zarr.commands.catalog.rows import UNWRITTEN, Row, Status, settings_of
+from h5zarr.commands.combine.recipe import Recipe
 from h5zarr.commands.index.planning import Task
 from h5zarr.commands.index.watching import encode_related
 from h5zarr.commands.translate.options import Options
 from h5zarr.commands.translate.translate import run_translation
 from h5zarr.commands.translate.translation import Translation
+from h5zarr.commands.update.shards import ShardStore
 from h5zarr.containers.container import Output
 from h5zarr.containers.registry import container_of_format, mark_location, output_formats
 from h5zarr.display import counted
@@ -47,7 +50,7 @@ class IndexSettings:
     """How sources are indexed: where outputs go, in which format, and how files are read.
 
     If `strict`, a source with problems is a failure. A process works on `at_once` sources at a time and starts none
-    after `seconds`, so that batches stay short.
+    after `seconds`, so that batches stay short. For each of `recipes`, it leaves a shard of the files that it has read.
     """
 
     out: str = field(repr=False)
@@ -59,6 +62,7 @@ class IndexSettings:
     options: Options = field(default_factory=Options)
     at_once: int = 16
     seconds: float = 1.0
+    recipes: tuple[Recipe, ...] = ()
 
     @property
     def suffix(self) -> str:
@@ -110,18 +114,28 @@ def index_batch(tasks: Sequence[Task], settings: IndexSettings) -> Batch:
     end = time.monotonic() + settings.seconds
     place = Place(settings.out, settings.output_options, settings.access.network)
 
+    read: dict[int, Translation] = {}
+
     def work(number: int) -> Done | None:
         # Always start the first, so that every batch makes progress.
-        return None if number and time.monotonic() > end else index_one(tasks[number], settings, place)
+        if number and time.monotonic() > end:
+            return None
+        return index_one(tasks[number], settings, place, partial(read.__setitem__, number))
 
     with ThreadPoolExecutor(settings.at_once) as pool:
         found = list(pool.map(work, range(len(tasks))))
+    for recipe in settings.recipes:
+        # What a shard has is also in the outputs, so the cube gets it in any case.
+        with suppress(H5ZarrError):
+            ShardStore(place, recipe, settings.access).add([read[number] for number in sorted(read)])
     left = [task for task, one in zip(tasks, found, strict=True) if one is None]
     return Batch([one for one in found if one is not None], left)
 
 
-def index_one(task: Task, settings: IndexSettings, place: Place) -> Done:
-    """Write the references of one source and return the result."""
+def index_one(
+    task: Task, settings: IndexSettings, place: Place, on_read: Callable[[Translation], None] | None = None
+) -> Done:
+    """Write the references of one source and return the result. `on_read` gets what was written."""
     started = time.perf_counter()
     try:
         out = Location.parse(place.prepare(task.output))
@@ -139,6 +153,8 @@ def index_one(task: Task, settings: IndexSettings, place: Place) -> Done:
     except Exception as error:  # one unreadable file must not end a job of a million
         failure = Unexpected(f"{task.source}: {_describe(error)}")
     else:
+        if on_read is not None and settings.recipes:
+            on_read(made)
         return Done(task, _indexed_row(task, settings, made, time.perf_counter() - started), False)
     seconds = time.perf_counter() - started
     # Without the file's state, the next run could not tell whether the same file fails again.

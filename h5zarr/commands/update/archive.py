@@ -56,7 +56,7 @@ def list_archive(
     all (`is_all`) that the cube was made from, an index among them knows all of its files: those that it does not list
     were pruned. Raises SourceError if a place cannot be listed, or if there is nothing and the cube has nothing of it.
     """
-    is_wanted = _find_test(patterns)
+    is_wanted = name_test(patterns)
     files: dict[str, ArchiveFile] = {}
     tests: list[Callable[[str], bool]] = []
     for source in map(Location.parse, sources):
@@ -68,7 +68,7 @@ def list_archive(
     return Archive(files, lambda name: is_wanted(name) and any(test(name) for test in tests))
 
 
-def _find_test(patterns: Sequence[str]) -> Callable[[str], bool]:
+def name_test(patterns: Sequence[str]) -> Callable[[str], bool]:
     """Return a test for the names of files. A pattern without a slash is for the last part of a name."""
     compiled = [re.compile(("" if "/" in one else ".*/") + _translate(one), re.DOTALL) for one in patterns]
     return lambda name: not compiled or any(one.fullmatch(name) for one in compiled)

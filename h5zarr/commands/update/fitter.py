@@ -51,18 +51,19 @@ class Fitter:
 
         `again` are files that stay, but were read again.
         """
-        if self.opened is None or self._needs_all(leaving):
+        if self.opened is None or self.needs_all(leaving):
             return self._join_all(read, leaving)
         try:
             return self._join_standing(self.opened, read, {*leaving, *again})
         except Orphaned:
             return self._join_all(read, leaving)
 
-    def _needs_all(self, leaving: Collection[str]) -> bool:
+    def needs_all(self, leaving: Collection[str]) -> bool:
         """Return whether the cube as it stands does not say enough about its files."""
+        if self.opened is None:
+            return False
         recipe = self.recipe
         depends = recipe.constant == "along" or recipe.attributes == "drop-conflicts" or recipe.on_duplicate != "refuse"
-        assert self.opened is not None
         # Without coordinates, the order of files matters.
         unordered = any(axis not in self.opened.hierarchy.nodes for axis in self.layout.axes)
         return depends or unordered or (bool(leaving) and bool(self.layout.columns.lacks))
@@ -72,19 +73,48 @@ class Fitter:
     def _join_standing(self, opened: Opened, read: ReadFiles, leaving: Collection[str]) -> Fitting:
         standing = stand(opened, leaving)
         assert self.along is not None
+        if standing is None and read.shards:
+            return self._join_shards(read)
         if standing is None:
             return self._try(list(read.pieces.values()), [], None, self.along, {})
-        along = tuple(Along(one.name, layout=one.layout) for one in self.along)
-        lifted: list[CubePiece] = []
+        along = _names_only(self.along)
         refused: dict[str, NotJoinable] = {}
-        for name, piece in read.pieces.items():
-            try:
-                lifted.append(lift(piece, standing.piece, self.along, self.inlining, self.recipe.choices))
-            except NotJoinable as error:
-                refused[name] = error
+        lifted = self._lift(read, standing.piece, refused)
         last = standing.piece.opened.cube.pieces[-1].url if standing.piece.opened.cube is not None else ""
         one = stand(opened, set(self.layout.columns.urls) - {last})
-        return self._try(lifted, [] if one is None else [one.piece], standing, along, refused)
+        typical = [] if one is None else [one.piece]
+        return self._try(lifted, typical, standing, along, refused, self._expander(read, standing.piece, refused))
+
+    def _lift(self, read: ReadFiles, cube: CubePiece | None, refused: dict[str, NotJoinable]) -> list[CubePiece]:
+        """Return pieces with the axes that the cube has. Shards have them already."""
+        assert self.along is not None
+        lifted: list[CubePiece] = []
+        for name, piece in read.pieces.items():
+            try:
+                is_lifted = name in read.shards
+                made = piece if is_lifted else lift(piece, cube, self.along, self.inlining, self.recipe.choices)
+                lifted.append(made)
+            except NotJoinable as error:
+                refused[name] = error
+        return lifted
+
+    def _expander(
+        self, read: ReadFiles, cube: CubePiece | None, refused: dict[str, NotJoinable]
+    ) -> Callable[[CubePiece], Sequence[CubePiece] | None]:
+        """Return a function that reads the files of a shard one by one."""
+
+        def expand(piece: CubePiece) -> Sequence[CubePiece] | None:
+            names = read.shards.pop(piece.opened.source, None)
+            if names is None:
+                return None
+            del read.pieces[piece.opened.source]
+            piece.opened.close()
+            more = self.read_more(names)
+            read.pieces |= more.pieces
+            read.misfits += more.misfits
+            return self._lift(more, cube, refused)
+
+        return expand
 
     def _try(
         self,
@@ -93,6 +123,7 @@ class Fitter:
         standing: Standing | None,
         along: tuple[Along, ...],
         refused: dict[str, NotJoinable],
+        expand: Callable[[CubePiece], Sequence[CubePiece] | None] = lambda piece: None,
     ) -> Fitting:
         whole = [] if standing is None else [standing.piece]
         fitting = Fitting(
@@ -100,6 +131,7 @@ class Fitter:
             lambda some: self._join([*[one for one in typical if one not in some], *some], along),
             standing,
             self._parts(),
+            expand,
             refused=refused,
         )
         fitting.add(pieces)
@@ -130,6 +162,12 @@ class Fitter:
         if lost:
             what = f"{Location.parse(lost[0])}: it has vanished, but would have to be read again for this update"
             raise SourceGone(what)  # the caller knows the remedy
+        if read.shards and self.opened is None:
+            return self._join_shards(read)
+        for name, inside in list(read.shards.items()):  # an orphaned cube needs to know all about its files
+            read.pieces.pop(name).opened.close()
+            old += inside
+        read.shards.clear()
         more = self.read_more([name for name in old if name not in read.pieces])
         read.pieces |= more.pieces
         read.misfits += more.misfits
@@ -153,9 +191,22 @@ class Fitter:
         fitting.add([piece for piece in pieces if names[id(piece)] not in known])
         return fitting
 
+    def _join_shards(self, read: ReadFiles) -> Fitting:
+        """Make a cube of files, many of which are in shards."""
+        assert self.along is not None
+        refused: dict[str, NotJoinable] = {}
+        pieces = sorted(self._lift(read, None, refused), key=lambda piece: natural_order(piece.opened.source))
+        expand = self._expander(read, None, refused)
+        return self._try(pieces, [find_typical(pieces)], None, _names_only(self.along), refused, expand)
+
     def _order(self, names: Collection[str]) -> list[str]:
         """Return names in the order of the sources: sorted if these are patterns or directories, else as they came."""
         if not self.layout.pieces or any(is_many(Location.parse(source)) for source in self.recipe.sources):
             return sorted(names, key=natural_order)
         placed = [url for url in self.layout.columns.urls if url in names]
         return [*placed, *sorted(set(names) - set(placed), key=natural_order)]
+
+
+def _names_only(along: Sequence[Along]) -> tuple[Along, ...]:
+    """Return axes whose coordinates are in the pieces."""
+    return tuple(Along(one.name, layout=one.layout) for one in along)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from h5zarr.commands.combine.cube import Cube
@@ -30,13 +30,15 @@ class Fitting:
     """Collects the files that fit into the cube as it stands, if there is one.
 
     `parts` has the number of parts of each variable so far; None for any number. `probe` joins one file with a typical
-    one, which takes much less time than joining it with the whole cube.
+    one, which takes much less time than joining it with the whole cube. `expand` returns the files of a shard that does
+    not fit as a whole; None for a file.
     """
 
     join: Join
     probe: Join
     standing: Standing | None
     parts: Mapping[str, int] | None
+    expand: Callable[[CubePiece], Sequence[CubePiece] | None] = lambda piece: None
     accepted: list[CubePiece] = field(default_factory=list)
     refused: dict[str, NotJoinable] = field(default_factory=dict)
     cube: Cube | None = None
@@ -49,7 +51,16 @@ class Fitting:
         file that leaves it.
         """
         if not self._try_all(pieces) and len(pieces) > 1:
-            self._divide([piece for piece in pieces if self._fits_one(piece)])
+            self._divide(list(self._find_fitting(pieces)))
+
+    def _find_fitting(self, pieces: Sequence[CubePiece]) -> Iterator[CubePiece]:
+        """Yield the pieces that fit a typical file, with the files of shards that do not."""
+        for piece in pieces:
+            if self._fits_one(piece):
+                yield piece
+            elif (files := self.expand(piece)) is not None:
+                del self.refused[piece.opened.source]
+                yield from self._find_fitting(files)
 
     def _fits_one(self, piece: CubePiece) -> bool:
         try:
@@ -76,6 +87,9 @@ class Fitting:
         except Orphaned:
             raise
         except NotJoinable as error:
+            if len(pieces) == 1 and (files := self.expand(pieces[0])) is not None:
+                self._divide(list(self._find_fitting(files)))
+                return True
             if len(pieces) == 1:
                 self.refused[pieces[0].opened.source] = error
         return False

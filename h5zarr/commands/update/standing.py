@@ -49,7 +49,7 @@ def stand(opened: Opened, leaving: Collection[str]) -> Standing | None:
 
 
 def lift(
-    piece: CubePiece, cube: CubePiece, along: tuple[Along, ...], inlining: Inlining, choices: Choices
+    piece: CubePiece, cube: CubePiece | None, along: tuple[Along, ...], inlining: Inlining, choices: Choices
 ) -> CubePiece:
     """Return a file with the axes that the cube has and the file does not: new dimensions of length 1.
 
@@ -61,7 +61,8 @@ def lift(
         return piece
     alone = [Along(one.name, one.coordinate_of) for one in along]
     made = join_pieces([piece], alone, inlining, choices)
-    for one in along:
+    for one in along if cube is not None else ():
+        assert cube is not None
         ours, theirs = (nodes.get(f"/{one.name}") for nodes in (made.arrays(), cube.arrays))
         if (
             ours is not None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from h5zarr import __version__
 from h5zarr.commands.combine.along import AlongInput
+from h5zarr.commands.combine.batches import may_batch
 from h5zarr.commands.combine.combine import write_cube
 from h5zarr.commands.combine.cube import with_recipe
 from h5zarr.commands.combine.pieces import UNCUT
@@ -18,7 +19,8 @@ from h5zarr.commands.update.archive import Archive, ArchiveFile, list_archive
 from h5zarr.commands.update.changes import Changes, find_affected, find_changes
 from h5zarr.commands.update.fitter import Fitter
 from h5zarr.commands.update.misfits import Fitting, NewRegime
-from h5zarr.commands.update.reading import ReadFiles, read_files
+from h5zarr.commands.update.reading import Joining, ReadFiles, read_all
+from h5zarr.commands.update.shards import ShardStore
 from h5zarr.commands.update.update_result import CubeUpdate, commit_message
 from h5zarr.containers.container import Commit, Content, Output
 from h5zarr.containers.cube_layout import CubeLayout, CubeMisfit
@@ -62,6 +64,7 @@ class HowToUpdate:
     dry_run: bool = False
     at_once: int = 8
     on_file: OnFile | None = None
+    shards: ShardStore | None = None
 
     def __post_init__(self) -> None:
         if self.on_misfit not in ON_MISFIT:
@@ -143,12 +146,15 @@ class _Update:
     def _change(self, archive: Archive, changes: Changes, leaving: set[str]) -> CubeUpdate:
         """Read what is new, join it with what stays, and write the result."""
         again = find_affected(self._layout, leaving)
+        fitter = self._make_fitter(archive, changes)
         if lost := again & set(changes.vanished):
             what = f"{Location.parse(min(lost))}: it has vanished, but would have to be read again for this update"
             raise SourceGone(what)
-        read = self._read([*_find_files(archive, again), *changes.to_read])
+        joining = None if fitter.needs_all(leaving) else self._joining()
+        read = self._read([*_find_files(archive, again), *changes.to_read], joining)
         try:
-            fitting = self._fit(read, changes, leaving, again, archive)
+            fitting = fitter.fit(read, leaving, again)
+            self._recipe = fitter.recipe
             misfits = [*read.misfits, *self._refused(fitting, archive)]
             if self._how.on_misfit == "fail" and misfits:
                 raise next(iter(fitting.refused.values()), NotJoinable(f"{misfits[0].url}: {misfits[0].reason}"))
@@ -156,9 +162,9 @@ class _Update:
         finally:
             read.close()
 
-    def _fit(self, read: ReadFiles, changes: Changes, leaving: set[str], again: set[str], archive: Archive) -> Fitting:
-        """Find out which of the files that were read fit into the cube without those that leave it."""
-        fitter = Fitter(
+    def _make_fitter(self, archive: Archive, changes: Changes) -> Fitter:
+        """Return what finds out which of the files that are read fit into the cube without those that leave it."""
+        return Fitter(
             opened=self._opened,
             layout=self._layout,
             recipe=self._recipe,
@@ -169,12 +175,17 @@ class _Update:
             read_more=lambda names: self._read(_find_files(archive, names)),
             vanished=() if self._how.prune else changes.vanished,
         )
-        fitting = fitter.fit(read, leaving, again)
-        self._recipe = fitter.recipe
-        return fitting
 
-    def _read(self, files: Sequence[ArchiveFile]) -> ReadFiles:
-        return read_files(files, self._access, self._options, self._how.at_once, self._how.on_file)
+    def _joining(self) -> Joining | None:
+        """Return how new files are joined before all of them are known; None if they must be joined at once."""
+        if not self._along or not may_batch(self._recipe.choices):
+            return None
+        store = self._how.shards
+        known = store if store is not None and store.is_for(self._recipe) else None
+        return Joining(self._along, self._options.inlining, self._recipe.choices, known)
+
+    def _read(self, files: Sequence[ArchiveFile], joining: Joining | None = None) -> ReadFiles:
+        return read_all(files, self._access, self._options, self._how.at_once, self._how.on_file, joining)
 
     def _refused(self, fitting: Fitting, archive: Archive) -> list[CubeMisfit]:
         identities = {file.name: file.identity for file in archive.files.values()}
