@@ -23,12 +23,11 @@ LoadStored: TypeAlias = Callable[[int], bytes]
 class KnownRecords:
     """What is known about records without reading them.
 
-    `inline_count` is the number of inlined chunks, `load_stored` returns a record for copying, and `token` identifies
-    the state of the container.
+    `totals` has no empty records. `load_stored` returns a record for copying, and `token` identifies the state of the
+    container.
     """
 
     totals: Mapping[int, RecordTotals]
-    inline_count: int
     load_stored: LoadStored
     token: str
 
@@ -78,17 +77,19 @@ class LateManifest:
 
     @property
     def inline_count(self) -> int:
-        return self._manifest().inline_count if self.known is None else self.known.inline_count
+        return self._manifest().inline_count if self.known is None else self._sum().inline_count
 
     @property
     def count(self) -> int:
-        return self._manifest().count if self.known is None else sum(one.count for one in self.known.totals.values())
+        return self._manifest().count if self.known is None else self._sum().count
 
     @property
     def referenced_nbytes(self) -> int:
-        if self.known is None:
-            return self._manifest().referenced_nbytes
-        return sum(one.nbytes for one in self.known.totals.values())
+        return self._manifest().referenced_nbytes if self.known is None else self._sum().nbytes
+
+    def _sum(self) -> RecordTotals:
+        assert self.known is not None
+        return sum(self.known.totals.values(), RecordTotals())
 
     @property
     def record_size(self) -> int | None:
@@ -102,12 +103,13 @@ class LateManifest:
         found = self._load(numbers)
         if self.known is not None:
             for number, one in zip(numbers, found, strict=True):
-                if one.count != self.known.totals.get(number, RecordTotals(0, 0)).count:
+                totals = self.known.totals.get(number, RecordTotals())
+                if (one.count, one.inline_count) != (totals.count, totals.inline_count):
                     raise MalformedFile("a record has more chunks, or fewer, than recorded")
         return found
 
     def slabs(self) -> Iterator[ChunkLocations]:
-        if self.known is None or self._found is not None or self.inline_count:
+        if self.known is None or self._found is not None:
             yield self._manifest()
             return
         for number in sorted(self.known.totals):

@@ -27,10 +27,20 @@ TO_THE_END = -1
 
 @dataclass(frozen=True, slots=True)
 class RecordTotals:
-    """How many chunks a record references, and the bytes of all of them."""
+    """How many chunks a record references, the bytes of all of them, and how many chunks it has inlined."""
 
-    count: int
-    nbytes: int
+    count: int = 0
+    nbytes: int = 0
+    inline_count: int = 0
+
+    def __add__(self, other: RecordTotals) -> RecordTotals:
+        return RecordTotals(
+            self.count + other.count, self.nbytes + other.nbytes, self.inline_count + other.inline_count
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.count and not self.inline_count
 
 
 def sum_nbytes(nbytes: npt.NDArray[np.int64]) -> int:

@@ -65,18 +65,21 @@ class Window:
         """The number of chunks, and of their bytes. Only records that are partly in the window are read."""
         known = self.chunks.totals
         if known is None:
-            found = [_totals_of(slab) for slab in self.slabs()]
-            return RecordTotals(sum(one.count for one in found), sum(one.nbytes for one in found))
-        count = nbytes = 0
-        for record in self.records():
-            if self.is_inside(record):
-                one = known.get(record, RecordTotals(0, 0))
-            elif record in known:
-                one = _totals_of(self.read(record))
-            else:
-                continue
-            count, nbytes = count + one.count, nbytes + one.nbytes
-        return RecordTotals(count, nbytes)
+            return sum(map(_totals_of, self.slabs()), RecordTotals())
+        touched = [record for record in self.records() if record in known]
+        return sum(
+            (known[record] if self.is_inside(record) else _totals_of(self.read(record)) for record in touched),
+            RecordTotals(),
+        )
+
+    def inline(self) -> Mapping[tuple[int, ...], bytes]:
+        """Return the inlined chunks, with their positions in the result. Only records that have some are read."""
+        known = self.chunks.totals
+        if known is None:
+            slabs = list(self.slabs())
+        else:
+            slabs = [self.read(record) for record in self.records() if record in known and known[record].inline_count]
+        return {key: content for slab in slabs for key, content in slab.inline.items()}
 
     def read(self, record: int) -> Manifest:
         """Return the chunks of a record that are in the window, with their positions in the result."""
@@ -116,19 +119,18 @@ class Window:
 
 
 def _totals_of(found: ChunkLocations) -> RecordTotals:
-    return RecordTotals(found.count, found.referenced_nbytes)
+    return RecordTotals(found.count, found.referenced_nbytes, found.inline_count)
 
 
 class JoinedManifest:
-    """`ChunkLocations` of windows that follow each other along the first axis. No chunk is inlined."""
+    """`ChunkLocations` of windows that follow each other along the first axis."""
 
     def __init__(self, windows: Sequence[Window]) -> None:
         self.windows = tuple(sorted(windows, key=lambda one: one.position))
 
     @cached_property
     def _totals(self) -> RecordTotals:
-        found = [window.totals() for window in self.windows]
-        return RecordTotals(sum(one.count for one in found), sum(one.nbytes for one in found))
+        return sum((window.totals() for window in self.windows), RecordTotals())
 
     @property
     def count(self) -> int:
@@ -138,13 +140,15 @@ class JoinedManifest:
     def referenced_nbytes(self) -> int:
         return self._totals.nbytes
 
-    @property
+    @cached_property
     def inline(self) -> Mapping[tuple[int, ...], bytes]:
-        return {}
+        if not self.inline_count:
+            return {}
+        return {key: content for window in self.windows for key, content in window.inline().items()}
 
     @property
     def inline_count(self) -> int:
-        return 0
+        return self._totals.inline_count
 
     @property
     def record_size(self) -> int | None:
@@ -174,6 +178,7 @@ class JoinedManifest:
             address=np.concatenate([none, *[one.address for one in found]]),
             nbytes=np.concatenate([none, *[one.nbytes for one in found]]),
             source=np.concatenate([np.empty(0, np.int32), *sources]),
+            inline={key: content for one in found for key, content in one.inline.items()},
         )
 
     @property
@@ -226,10 +231,10 @@ def _compose(sources: int | Sources, table: Sources) -> int | Sources:
 
 
 def is_late(chunks: ChunkLocations) -> bool:
-    """Return whether chunks are read in records, in row-major order, and none is inlined."""
+    """Return whether chunks are read in records, of which it is known what they have."""
     if isinstance(chunks, JoinedManifest):
         return True
-    return chunks.record_size is not None and chunks.totals is not None and chunks.inline_count == 0
+    return chunks.record_size is not None and chunks.totals is not None
 
 
 def as_joined(chunks: ChunkLocations, grid: tuple[int, ...]) -> JoinedManifest:

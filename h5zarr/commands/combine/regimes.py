@@ -66,7 +66,7 @@ def _by_fill(members: Sequence[Member]) -> list[list[Member]]:
 
 def has_gaps(node: ArrayNode) -> bool:
     """Return whether some chunks are not written, and read as the fill value."""
-    return node.manifest.count + len(node.manifest.inline) < node.grid.chunk_count
+    return node.manifest.count + node.manifest.inline_count < node.grid.chunk_count
 
 
 def adapt_few(regimes: list[list[Member]], budget: Budget) -> tuple[list[list[Member]], list[Member]]:

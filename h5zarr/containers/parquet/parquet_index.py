@@ -37,7 +37,6 @@ class ArrayParts:
     record_size: int
     parts: tuple[Part, ...]
     totals: Mapping[int, RecordTotals] | None = None
-    inline_count: int = 0
 
     @property
     def layout(self) -> KeyLayout:
@@ -132,7 +131,7 @@ def _with_totals(array: ArrayParts, described: Json) -> ArrayParts:
         return array
     numbers = [part.first // array.record_size for part in array.parts]
     counts, nbytes, inlined = described["counts"], described["nbytes"], described["inlined"]
-    totals = {number: RecordTotals(*one) for number, *one in zip(numbers, counts, nbytes, strict=True)}
-    if not all(type(one) is int and one >= 0 for one in (*counts, *nbytes, inlined)):
+    if not all(type(one) is int and one >= 0 for one in (*counts, *nbytes, *inlined)):
         raise MalformedFile(f"{array.path}: the totals of its records are not numbers")
-    return replace(array, totals=totals, inline_count=inlined)
+    rows = zip(numbers, counts, nbytes, inlined, strict=True)
+    return replace(array, totals={number: RecordTotals(*one) for number, *one in rows})

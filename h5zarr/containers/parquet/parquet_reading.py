@@ -121,7 +121,7 @@ def _find_known(array: ArrayParts, token: str, load: Load, name: str, earlier: L
     """Return what is known about the records of an array without reading them."""
     assert array.totals is not None
     stored = partial(_load_stored, array, token, load, name, earlier)
-    return KnownRecords(totals=array.totals, inline_count=array.inline_count, load_stored=stored, token=token)
+    return KnownRecords(totals=array.totals, load_stored=stored, token=token)
 
 
 def _load_stored(

@@ -130,7 +130,6 @@ class _Written(NamedTuple):
 
     number: int
     totals: RecordTotals
-    inline_count: int
 
 
 def _write_records(name: str, records: Records, urls: Sequence[str], token: str, out: FileSink) -> list[_Written]:
@@ -139,20 +138,23 @@ def _write_records(name: str, records: Records, urls: Sequence[str], token: str,
     for number, record in records:
         if isinstance(record, StoredRecord):
             content: bytes | memoryview = with_token(record.load(), token)
-            written.append(_Written(number, record.totals, 0))
+            written.append(_Written(number, record.totals))
         else:
             rows = carry_empty(record)
             content = encode_part(rows, urls, token)
-            totals = RecordTotals(len(rows.place), sum_nbytes(rows.nbytes))
-            written.append(_Written(number, totals, len(rows.inline)))
+            totals = RecordTotals(len(rows.place), sum_nbytes(rows.nbytes), len(rows.inline))
+            written.append(_Written(number, totals))
         out.write_file(f"{name}/refs.{number}.parq", content)
     return written
 
 
 def _totals(written: Sequence[_Written]) -> dict[str, Json]:
     """Return what the records of an array have, for readers that need not load them for that."""
-    counts, nbytes = [one.totals.count for one in written], [one.totals.nbytes for one in written]
-    return {"counts": counts, "nbytes": nbytes, "inlined": sum(one.inline_count for one in written)}
+    return {
+        "counts": [one.totals.count for one in written],
+        "nbytes": [one.totals.nbytes for one in written],
+        "inlined": [one.totals.inline_count for one in written],
+    }
 
 
 def _check(arrays: Mapping[str, Records], shown: str) -> None:

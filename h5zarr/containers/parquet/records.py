@@ -69,16 +69,21 @@ class HeldRecords:
         return len(self.numbers)
 
     def identify(self) -> Iterator[bytes]:
-        """Yield what the records depend on: all references."""
-        for column in (self._manifest.index, self._manifest.address, self._manifest.nbytes, self._manifest.source):
-            yield bytes(np.ascontiguousarray(column))
-        for index, content in self._manifest.inline.items():
-            yield repr(index).encode() + content
+        """Yield what the records depend on."""
+        yield from identify(self._manifest)
 
     def __iter__(self) -> Iterator[tuple[int, Rows]]:
         """Yield the number of each record, and its rows."""
         for number in self.numbers:
             yield number, self.rows(number)
+
+
+def identify(chunks: ChunkLocations) -> Iterator[bytes]:
+    """Yield what references consist of."""
+    for column in (chunks.index, chunks.address, chunks.nbytes, chunks.source):
+        yield bytes(np.ascontiguousarray(column))
+    for index, content in chunks.inline.items():
+        yield repr(index).encode() + content
 
 
 def spans_of(numbers: Sequence[int]) -> list[list[int]]:

@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from h5zarr.containers.late_manifest import KnownRecords, LateManifest
-from h5zarr.containers.parquet.records import Rows, number_chunks
+from h5zarr.containers.parquet.records import Rows, identify, number_chunks
 from h5zarr.errors import MalformedFile
 from h5zarr.io.ranges import Column
 from h5zarr.zarr_model.hierarchy import ChunkLocations, RecordTotals
 from h5zarr.zarr_model.joined_manifest import JoinedManifest, Window
-
-_NONE = RecordTotals(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +47,7 @@ class StreamedRecords:
             place = (window.first, window.end, window.position, window.grid)
             yield repr((None if known is None else known.token, place)).encode()
             if known is None:
-                yield from (
-                    bytes(np.ascontiguousarray(column)) for column in (window.chunks.address, window.chunks.nbytes)
-                )
+                yield from identify(window.chunks)
 
     def __iter__(self) -> Iterator[tuple[int, Rows | StoredRecord]]:
         """Yield the number of each record that has chunks, and its content."""
@@ -63,8 +60,8 @@ class StreamedRecords:
                 continue
             shift = (window.position - window.first) * window.stride // self.size
             for record in window.records():
-                totals = known.totals.get(record, _NONE)
-                if not totals.count:
+                totals = known.totals.get(record)
+                if totals is None or totals.is_empty:
                     continue
                 if self._is_same(window, record, record + shift):
                     yield from pending.finish()
@@ -93,31 +90,34 @@ class _Pending:
         self._grid, self._size = grid, size
         self._record, self._last = 0, -1
         self._parts: list[tuple[Column, Column, Column, npt.NDArray[np.int32]]] = []
+        self._inline: dict[int, bytes] = {}
 
     def add(self, slab: ChunkLocations) -> Iterator[tuple[int, Rows]]:
         """Add chunks, which follow those before. Yield the records that are complete."""
         numbers = number_chunks(slab.index, self._grid)
-        if not len(numbers):
+        keys = np.array(list(slab.inline), np.int64).reshape(len(slab.inline), len(self._grid))
+        inline = dict(zip(number_chunks(keys, self._grid).tolist(), slab.inline.values(), strict=True))
+        every = np.sort(np.concatenate([numbers, np.array(list(inline), np.int64)]))
+        if not len(every):
             return
-        if numbers[0] <= self._last or (np.diff(numbers) <= 0).any():
+        if every[0] <= self._last or (np.diff(every) <= 0).any() or (np.diff(numbers) <= 0).any():
             raise MalformedFile("the chunks of a cube are not in order")
-        self._last = int(numbers[-1])
+        self._last = int(every[-1])
         sources = np.broadcast_to(np.asarray(slab.source, np.int32), len(numbers))
-        begin = 0
-        while begin < len(numbers):
-            record = int(numbers[begin]) // self._size
+        for record in np.unique(every // self._size).tolist():
             if record != self._record:
                 yield from self.finish()
                 self._record = record
-            end = int(np.searchsorted(numbers, (record + 1) * self._size))
-            place = numbers[begin:end] - record * self._size
-            self._parts.append((place, slab.address[begin:end], slab.nbytes[begin:end], sources[begin:end]))
-            begin = end
+            first = record * self._size
+            rows = slice(*np.searchsorted(numbers, [first, first + self._size]).tolist())
+            self._parts.append((numbers[rows] - first, slab.address[rows], slab.nbytes[rows], sources[rows]))
+            self._inline |= {at - first: one for at, one in inline.items() if at // self._size == record}
 
     def finish(self) -> Iterator[tuple[int, Rows]]:
         """Yield the record that was begun, if any."""
         if self._parts:
             place, address, nbytes, source = (np.concatenate(column) for column in zip(*self._parts, strict=True))
             count = min(self._size, prod(self._grid) - self._record * self._size)
-            yield self._record, Rows(count=count, place=place, address=address, nbytes=nbytes, source=source, inline={})
-        self._parts = []
+            columns: dict[str, Any] = {"place": place, "address": address, "nbytes": nbytes, "source": source}
+            yield self._record, Rows(count=count, **columns, inline=self._inline)
+        self._parts, self._inline = [], {}

@@ -176,7 +176,7 @@ def test_a_table_with_other_rows_than_recorded_is_refused(cube: Path, name: str)
         _use(open_hierarchy(cube))
 
 
-@pytest.mark.parametrize("totals", [{"counts": [-1]}, {"nbytes": ["3"]}, {"inlined": None}])
+@pytest.mark.parametrize("totals", [{"counts": [-1]}, {"nbytes": ["3"]}, {"inlined": [None]}])
 def test_totals_that_are_no_numbers_are_refused(cube: Path, totals: dict[str, Any]) -> None:
     metadata = json.loads((cube / ".zmetadata").read_text())
     metadata["h5zarr"]["totals"]["v"] |= totals

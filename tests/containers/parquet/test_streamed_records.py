@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -51,12 +52,16 @@ def stored(manifest: ChunkLocations, grid: tuple[int, ...], out: Path, size: int
     return node.manifest
 
 
-def random_manifest(grid: tuple[int, ...], seed: int, share: float) -> Manifest:
-    """Return chunks of a share of the grid, at random addresses of random files."""
+def random_manifest(grid: tuple[int, ...], seed: int, share: float, inlined: float = 0.0) -> Manifest:
+    """Return chunks of a share of the grid, at random addresses of random files; some of them inlined."""
     random = np.random.default_rng(seed)
     places = np.argwhere(random.random(grid) < share)
+    held = random.random(len(places)) < inlined
+    inline = {tuple(index): bytes([number]) for number, index in enumerate(places[held].tolist())}
+    places = places[~held]
     count = len(places)
     return Manifest(
+        inline=inline,
         index=places.astype(np.int64),
         address=random.integers(0, 10**6, count) + 1,
         nbytes=random.integers(1, 10**5, count),
@@ -67,7 +72,8 @@ def random_manifest(grid: tuple[int, ...], seed: int, share: float) -> Manifest:
 def rows_of(manifest: ChunkLocations) -> list[tuple[object, ...]]:
     sources = np.broadcast_to(np.asarray(manifest.source), manifest.count).tolist()
     columns = manifest.address.tolist(), manifest.nbytes.tolist(), sources
-    return list(zip(map(tuple, manifest.index.tolist()), *columns, strict=True))
+    found = list(zip(map(tuple, manifest.index.tolist()), *columns, strict=True))
+    return sorted([*found, *[(index, 0, 0, content) for index, content in manifest.inline.items()]], key=itemgetter(0))
 
 
 def expected_rows(parts: Sequence[tuple[Manifest, int, int]]) -> list[tuple[object, ...]]:
@@ -95,6 +101,7 @@ def expected_rows(parts: Sequence[tuple[Manifest, int, int]]) -> list[tuple[obje
     st.sampled_from([(), (1,), (3,)]),
     st.integers(1, 7),
     st.sampled_from([0, 2]),
+    st.sampled_from([0.0, 0.2]),
 )
 def test_parts_of_stored_arrays_are_joined_as_in_memory(
     tmp_path_factory: pytest.TempPathFactory,
@@ -102,6 +109,7 @@ def test_parts_of_stored_arrays_are_joined_as_in_memory(
     others: tuple[int, ...],
     size: int,
     more: int,
+    inlined: float,
 ) -> None:
     folder = tmp_path_factory.mktemp("streamed")
     parts, windows, position = [], [], 0
@@ -109,17 +117,17 @@ def test_parts_of_stored_arrays_are_joined_as_in_memory(
         grid = (length, *others)
         first = min(first, length - 1)
         end = min(length, first + count)
-        manifest = random_manifest(grid, number, share)
+        manifest = random_manifest(grid, number, share, inlined)
         chunks = stored(manifest, grid, folder / f"{number}.parquet", size) if is_stored else manifest
         parts.append((manifest, first, end))
         windows.append(Window(chunks=chunks, grid=grid, first=first, end=end, position=position))
         position += end - first
     joined, expected = JoinedManifest(windows), expected_rows(parts)
-    assert joined.count == len(expected)
+    assert joined.count + joined.inline_count == len(expected)
     assert joined.referenced_nbytes == sum(int(row[2]) for row in expected)  # type: ignore[call-overload]
     assert rows_of(joined) == expected
     written = stored(joined, (position, *others), folder / "joined.parquet", size + more)
-    assert written.count == len(expected)
+    assert (written.count, written.inline_count) == (joined.count, joined.inline_count)
     assert rows_of(written) == expected
 
 
