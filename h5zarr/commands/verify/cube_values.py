@@ -164,7 +164,8 @@ def _is_converted(array: CubeArray, file: FileVariable) -> bool:
         return False
     if (ours.step, ours.epoch) != (theirs.step, theirs.epoch):
         return True
-    return not array.node.manifest.count and not all(_same(array, file, name) for name in _NUMBERS)
+    is_packed = all(name in array.parameters or _same(array, file, name) for name in _NUMBERS)
+    return not array.node.manifest.count and not is_packed
 
 
 def _values_differ(array: CubeArray, found: Values, expected: Values, file: FileVariable) -> Difference | None:

@@ -35,25 +35,52 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("out", ["cube.json", "cube.parquet"])
 def test_any_files_are_joined_in_batches_as_at_once(out: str) -> None:
-    @settings(max_examples=15, deadline=None, database=None, derandomize=True, suppress_health_check=[*HealthCheck])
+    check_batches(out, max_examples=15, derandomize=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("out", ["cube.json", "cube.parquet"])
+def test_many_sets_of_files_are_joined_in_batches_as_at_once(out: str, seed: int) -> None:
+    check_batches(out, max_examples=200, derandomize=False)
+
+
+def check_batches(out: str, **how: Any) -> None:
+    """Join random files two at a time, in a random order, and compare the result with the whole."""
+
+    @settings(**how, deadline=None, database=None, suppress_health_check=[*HealthCheck])
     @given(
         st.one_of(*[st.lists(file_forms(varied=varied), min_size=5, max_size=7) for varied in (True, False)]),
         st.randoms(use_true_random=False),
     )
     def check(forms: list[FileForm], random: Any) -> None:
-        with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
-            patch.setattr(plan, "BATCH", 2)
-            folder = Path(name)
-            paths = write_split(folder, forms)
-            cube = h5zarr.combine(random.sample(paths, len(paths)), folder / out)
-            assert cube.spool is not None
-            assert cube.provenance.cube is not None
-            assert [piece.url for piece in cube.provenance.cube.pieces] == [str(path) for path in paths]
-            with xr.open_dataset(folder / out, engine="h5zarr") as opened:
-                check_same(opened.load(), expected(paths))
-            assert h5zarr.verify(folder / out).is_right
+        with tempfile.TemporaryDirectory() as name:
+            paths = write_split(Path(name), forms)
+            check_joined(paths, random.sample(paths, len(paths)), Path(name) / out)
 
     check()
+
+
+def check_joined(paths: list[Path], order: list[Path], out: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan, "BATCH", 2)
+        cube = h5zarr.combine(order, out)
+    assert cube.spool is not None
+    assert cube.provenance.cube is not None
+    assert [piece.url for piece in cube.provenance.cube.pieces] == [str(path) for path in paths]
+    with xr.open_dataset(out, engine="h5zarr") as opened:
+        check_same(opened.load(), expected(paths))
+    verification = h5zarr.verify(out)
+    assert verification.is_right, str(verification)
+
+
+def test_packed_times_that_some_files_lack(tmp_path: Path) -> None:
+    """Their packing is a parameter of each file, in a part."""
+    units = "days since 2000-01-05 12:00"
+    lacks = FileForm(has_flag=False)
+    forms = [lacks, FileForm(seen_packing=(0.001, -3.5), units=units), lacks, lacks]
+    paths = write_split(tmp_path, [*forms, FileForm(seen_packing=(0.5, 100.0), units=units)])
+    check_joined(paths, [paths[number] for number in (3, 4, 0, 1, 2)], tmp_path / "cube.json")
 
 
 @pytest.fixture
