@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from h5zarr.commands.catalog.catalog import Catalog
 from h5zarr.commands.catalog.listing import ask_identity, list_sources, nothing_found
-from h5zarr.commands.catalog.place import DATA_SUFFIXES
+from h5zarr.commands.catalog.place import DATA_SUFFIXES, Place
 from h5zarr.commands.catalog.rows import Status
 from h5zarr.commands.catalog.source_names import source_name
 from h5zarr.commands.combine.sources import index_at, is_many
@@ -25,13 +25,19 @@ from h5zarr.opening import open_hierarchy
 class ArchiveFile:
     """A file: how to open it, its name in references, and its state, if known.
 
-    `url` may be that of references to the file. `failure` says why it cannot be joined, if that is known already.
+    `url` may be that of references to the file; `place` is the directory of an index, if `address` is a name in it.
+    `failure` says why the file cannot be joined, if that is known already.
     """
 
-    url: str
+    address: str
     name: str
     identity: Identity | None
     failure: str = ""
+    place: Place | None = None
+
+    @property
+    def url(self) -> str:
+        return self.address if self.place is None else self.place.locate(self.address)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +84,8 @@ def _list_place(
     source: Location, access: Access, known_names: Collection[str], *, is_all: bool
 ) -> tuple[list[ArchiveFile], Callable[[str], bool]]:
     if (place := index_at(source, access)) is not None:
-        rows = list(Catalog(place).rows())
-        known = {row.source for row in rows}
-        # Files without references are failures of the index. They are not in the cube, and no misfits of it.
-        listed = [row for row in rows if row.status not in (Status.VANISHED, Status.FAILED)]
-        found = [
-            ArchiveFile(
-                place.locate(row.output),
-                row.source,
-                row.identity,
-                "" if row.status.is_indexed else f"it is {row.status} in the index: {row.reason}",
-            )
-            for row in listed
-        ]
+        found, others = _list_index(Catalog(place), place)
+        known = () if is_all else {*others, *(file.name for file in found)}
         return found, (lambda name: True) if is_all else known.__contains__
     # A file whose name looks like a pattern may have vanished.
     own_name = source_name(source.absolute() if source.path is not None else source.text)
@@ -100,6 +95,25 @@ def _list_place(
     identity = ask_identity(source.text, access)
     one = _describe(source.text, identity, access) if identity is not None or _is_references(source) else None
     return ([] if one is None else [one]), {own_name if one is None else one.name}.__contains__
+
+
+def _list_index(catalog: Catalog, place: Place) -> tuple[list[ArchiveFile], list[str]]:
+    """Return the files of an index that have references, and the names of the others.
+
+    Files without references are failures of the index. They are not in the cube, and no misfits of it.
+    """
+    found, others, stale = [], [], []
+    for row in catalog.known():  # there may be many: a whole row takes several times as long
+        if row.status in (Status.VANISHED, Status.FAILED):
+            others.append(row.source)
+        elif row.status.is_indexed:
+            found.append(ArchiveFile(row.output, row.source, row.identity, "", place))
+        else:
+            stale.append(row.source)
+    for whole in catalog.find(stale):
+        why = f"it is {whole.status} in the index: {whole.reason}"
+        found.append(ArchiveFile(whole.output, whole.source, whole.identity, why, place))
+    return found, others
 
 
 def _is_references(location: Location) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -134,7 +135,8 @@ class ShardStore:
         return open_cube(Location.parse(self.place.locate(name)), access, self.access)
 
     def _write(self, cube: Cube, suffix: str) -> None:
-        name = f"{self.folder}/{secrets.token_hex(8)}{suffix}"
+        # Files are read in their order, so shards of neighbours in time are neighbours along the axis, too.
+        name = f"{self.folder}/{time.time_ns():020d}-{secrets.token_hex(4)}{suffix}"
         location = Location.parse(self.place.prepare(name))
         output = Output(location=location, storage_options=self.place.storage_options, network=self.place.network)
         container = container_for_output(location)

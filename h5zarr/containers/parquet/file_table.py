@@ -57,20 +57,36 @@ def encode_files(urls: Sequence[str], provenance: Provenance, layout: CubeLayout
     for row, state in zip(states, provenance.sources, strict=True):
         identities[row] = state.identity
     pyarrow = import_pyarrow()
+    at = _encode_ranges(pyarrow, pieces.ranges, places, len(rows.texts))
+    lacks = _encode_lacks(pyarrow, pieces, places, len(rows.texts))
+    numbers = {name: rows.numbers(name) for name in _NUMBERS}
+    axes = {"axes": json.dumps(pieces.ranges.axes)}
+    out, writer = pyarrow.BufferOutputStream(), None
+    for first in range(0, max(1, len(rows.texts)), _ROW_GROUP):  # so that not all texts are in memory twice
+        part = slice(first, first + _ROW_GROUP)
+        columns = {
+            **_encode_states(pyarrow, rows.texts[part], identities[part]),
+            **{name: _optional(pyarrow, column[part]) for name, column in numbers.items()},
+            "at": at[part],
+            "lacks": lacks[part],
+        }
+        table = pyarrow.table(columns).replace_schema_metadata(axes)
+        writer = writer or pyarrow.parquet.ParquetWriter(out, table.schema, compression="zstd")
+        writer.write_table(table, row_group_size=_ROW_GROUP)
+    if writer is not None:
+        writer.close()
+    return memoryview(out.getvalue())
+
+
+def _encode_states(pyarrow: Any, urls: Sequence[str], identities: Sequence[Identity | None]) -> dict[str, Any]:
+    """Return the columns of names and states."""
     sizes = np.fromiter((0 if one is None else one.nbytes for one in identities), np.int64, len(identities))
     is_known = np.fromiter((one is not None for one in identities), bool, len(identities))
-    columns = {
-        "url": list_texts(pyarrow, [_encode_url(url) for url in rows.texts]),
+    return {
+        "url": list_texts(pyarrow, [_encode_url(url) for url in urls]),
         "nbytes": make_integers(pyarrow, sizes, is_known),
         **{name: list_texts(pyarrow, [getattr(one, name, None) for one in identities]) for name in _STATED},
-        **{name: _optional(pyarrow, rows.numbers(name)) for name in _NUMBERS},
-        "at": _encode_ranges(pyarrow, pieces.ranges, places, len(rows.texts)),
-        "lacks": _encode_lacks(pyarrow, pieces, places, len(rows.texts)),
     }
-    out = pyarrow.BufferOutputStream()
-    table = pyarrow.table(columns).replace_schema_metadata({"axes": json.dumps(pieces.ranges.axes)})
-    pyarrow.parquet.write_table(table, out, compression="zstd", row_group_size=_ROW_GROUP)
-    return memoryview(out.getvalue())
 
 
 class _Rows:
@@ -78,28 +94,37 @@ class _Rows:
 
     def __init__(self, urls: Sequence[str]) -> None:
         self.texts = list(urls)
-        self._numbers: dict[str, dict[int, int]] = {name: {} for name in _NUMBERS}
-        self._numbers["number"] = {number: number for number in range(len(urls))}
-        self._known: dict[str, list[int]] = {}
-        for row, url in enumerate(urls):
-            self._known.setdefault(without_secrets(url), []).append(row)
+        self._numbers = {name: [-1] * len(urls) for name in _NUMBERS}
+        self._numbers["number"] = list(range(len(urls)))
+        self._known: dict[str, list[int]] | None = None
 
     def add(self, kind: str, number: int, url: str) -> int:
         """Return the row of a file that has a number of some kind. Several with the same name have a row each."""
-        shown, taken = without_secrets(url), self._numbers[kind]
-        row = next((one for one in self._known.get(shown, ()) if one not in taken), len(self.texts))
-        if row == len(self.texts):
-            self.texts.append(shown)
-            self._known.setdefault(shown, []).append(row)
-        taken[row] = number
+        row = self._find(self._numbers[kind], number, url)
+        self._numbers[kind][row] = number
         return row
+
+    def _find(self, taken: list[int], number: int, url: str) -> int:
+        # Usually, all files are numbered in the same way.
+        if number < len(taken) and taken[number] < 0 and self.texts[number] == url:
+            return number
+        if self._known is None:
+            self._known = {}
+            for row, text in enumerate(self.texts):
+                self._known.setdefault(without_secrets(text), []).append(row)
+        shown = without_secrets(url)
+        for row in self._known.get(shown, ()):
+            if taken[row] < 0:
+                return row
+        self.texts.append(shown)
+        for column in self._numbers.values():
+            column.append(-1)
+        self._known.setdefault(shown, []).append(len(self.texts) - 1)
+        return len(self.texts) - 1
 
     def numbers(self, kind: str) -> Column:
         """Return the number of each row; -1 for none."""
-        found = np.full(len(self.texts), -1, np.int64)
-        taken = self._numbers[kind]
-        found[list(taken)] = list(taken.values())
-        return found
+        return np.array(self._numbers[kind], np.int64)
 
 
 def _encode_url(url: str) -> str:
@@ -162,7 +187,7 @@ class FileTable:
     axes: dict[str, int]
     counts: dict[str, int]
     load: Callable[[], bytes]
-    _found: Any = field(default=None, repr=False)
+    _found: bytes | None = field(default=None, repr=False)
 
     def urls(self) -> LateSequence[str]:
         """The URLs in the order of their numbers."""
@@ -184,9 +209,10 @@ class FileTable:
         return FileTable, (self.axes, self.counts, self.load)
 
     def _table(self) -> Any:
+        # As it is stored, because it takes a tenth of the memory, and is used only a few times.
         if self._found is None:
-            self._found = _read_table(self.load())
-        return self._found
+            self._found = self.load()
+        return _read_table(self._found)
 
     def _rows(self, kind: str) -> Column:
         """Return the rows that have a number of some kind, in the order of these numbers."""
@@ -205,17 +231,20 @@ class FileTable:
             texts = table["url"].to_pylist()
             return tuple(_decode_url(texts[row]) for row in rows)
 
-    def _states(self, kind: str) -> _States:
+    def _identities(self, kind: str) -> _Identities:
         table, rows = self._table(), make_integers(import_pyarrow(), self._rows(kind))
         with _expecting_our_form():
-            found = table.select(["url", "nbytes", *_STATED]).take(rows)
-            return _States(*(column.to_pylist() for column in found.columns))
+            found = table.select(["nbytes", *_STATED]).take(rows)
+            return _Identities(*(column.to_pylist() for column in found.columns))
 
     def _expected(self) -> Sequence[Identity | None]:
-        return _Identities(self._states("number"))
+        return self._identities("number")
 
     def _sources(self) -> Sequence[SourceState]:
-        return self._states("source")
+        table, rows = self._table(), self._rows("source").tolist()
+        with _expecting_our_form():
+            texts = table["url"].to_pylist()
+        return _States([texts[row] for row in rows], self._identities("source"))
 
     def _pieces(self) -> PieceColumns:
         table, rows, pyarrow = self._table(), self._rows("piece"), import_pyarrow()
@@ -238,24 +267,39 @@ class FileTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _States(Sequence[SourceState]):
-    """The states of files, from columns."""
+class _Identities(Sequence[Identity | None]):
+    """The states of files, from columns; None for a file whose state is not known."""
 
-    urls: list[str]
     nbytes: list[int | None]
     etag: list[str | None]
     mtime: list[str | None]
     version: list[str | None]
 
     def __len__(self) -> int:
-        return len(self.urls)
+        return len(self.nbytes)
 
-    def identity(self, number: int) -> Identity | None:
-        """Return the state of a file; None if it is not known."""
+    @overload
+    def __getitem__(self, number: int) -> Identity | None: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Identity | None]: ...
+    def __getitem__(self, number: int | slice) -> Identity | Sequence[Identity | None] | None:
+        if isinstance(number, slice):
+            return [self[one] for one in range(len(self))[number]]
         nbytes = self.nbytes[number]
         if nbytes is None:
             return None
         return Identity(nbytes=nbytes, etag=self.etag[number], mtime=self.mtime[number], version=self.version[number])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _States(Sequence[SourceState]):
+    """The names and states of files."""
+
+    texts: list[str]
+    identities: _Identities
+
+    def __len__(self) -> int:
+        return len(self.texts)
 
     @overload
     def __getitem__(self, number: int) -> SourceState: ...
@@ -264,29 +308,10 @@ class _States(Sequence[SourceState]):
     def __getitem__(self, number: int | slice) -> SourceState | Sequence[SourceState]:
         if isinstance(number, slice):
             return [self[one] for one in range(len(self))[number]]
-        identity = self.identity(number)
+        identity = self.identities[number]
         if identity is None:
             raise MalformedFile("the table of the files of the cube lacks the state of a file")
-        return SourceState(_decode_url(self.urls[number]), identity)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Identities(Sequence[Identity | None]):
-    """The states of files, without their names."""
-
-    states: _States
-
-    def __len__(self) -> int:
-        return len(self.states)
-
-    @overload
-    def __getitem__(self, number: int) -> Identity | None: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Identity | None]: ...
-    def __getitem__(self, number: int | slice) -> Identity | Sequence[Identity | None] | None:
-        if isinstance(number, slice):
-            return [self.states.identity(one) for one in range(len(self))[number]]
-        return self.states.identity(number)
+        return SourceState(_decode_url(self.texts[number]), identity)
 
 
 def _read_table(content: bytes) -> Any:
