@@ -22,7 +22,8 @@ from large_archives import ARCHIVES, RECIPE, LargeArchive
 
 from h5zarr.commands.catalog.catalog import Catalog
 from h5zarr.commands.catalog.place import Place
-from h5zarr.commands.index.cubes import CubeSpec, follow
+from h5zarr.commands.index.cubes import CubeSpec, discard_shards, follow
+from h5zarr.containers.fitting import fit
 from h5zarr.io.access import Access
 
 _PATIENCE = 1800.0
@@ -43,8 +44,9 @@ def update(archive: LargeArchive, index: Path, cube: str, *, prune: bool = False
     spec = CubeSpec(out=cube, recipe=RECIPE if "laid" not in cube else _laid_out(archive))
     taken = measured(lambda: done.append(follow(spec, Place(str(index)), Access(), None, prune=prune)), _PATIENCE)
     (outcome,) = done
-    if outcome.done is None:
-        raise SystemExit(outcome.error)
+    if outcome.done is None or outcome.done.misfits or outcome.done.known_misfits:
+        raise SystemExit("\n".join(outcome.lines()))
+    discard_shards(Place(str(index)))
     changed = sum(map(len, (outcome.done.added, outcome.done.replaced, outcome.done.removed)))
     return {**taken, "changed": changed, "files": outcome.done.file_count}
 
@@ -64,6 +66,7 @@ def change(archive: LargeArchive, index: Path, number: int, version: int, *, rem
         catalog.remove(row.source)
     else:
         made = archive.translation(number, version)
+        made = replace(made, fitted=fit(made.hierarchy))
         path = index / row.output
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)

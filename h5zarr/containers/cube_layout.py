@@ -47,12 +47,14 @@ class CubeLayout:
     """The length of each axis, by its path, and the files in their order along the axes.
 
     `recipe` says how the cube is made, so that it can be updated; `misfits` are the files that updates left out.
+    `archive` is a hash of all files and their states, if the cube is certain to be up to date with these.
     """
 
     axes: Mapping[str, int]
     pieces: Sequence[CubePieceState]
     recipe: Mapping[str, Json] = field(default_factory=dict)
     misfits: tuple[CubeMisfit, ...] = ()
+    archive: str = ""
 
     @property
     def columns(self) -> PieceColumns:
@@ -79,6 +81,8 @@ class CubeLayout:
             document["recipe"] = dict(self.recipe)
         if self.misfits:
             document["misfits"] = [one.to_json() for one in self.misfits]
+        if self.archive:
+            document["archive"] = self.archive
         return document
 
     @classmethod
@@ -95,6 +99,7 @@ class CubeLayout:
                 pieces=LateSequence(len(pieces), partial(_decode_pieces, pieces, axes)),
                 recipe=dict(value.get("recipe", {})),
                 misfits=tuple(map(CubeMisfit.from_json, value.get("misfits", []))),
+                archive=str(value.get("archive", "")),
             )
 
 

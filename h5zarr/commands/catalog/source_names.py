@@ -34,8 +34,8 @@ def _is_plain(url: str) -> bool:
 
 def is_same(before: Identity | None, now: Identity | None) -> bool:
     """Return whether a source is unchanged. If its state is unknown it is read again; reading reports why."""
-    if before is None or now is None:
-        return before is now
+    if before is None or now is None or before == now:
+        return before == now
     try:
         check_unchanged("", before, now)
     except SourceChanged:

@@ -111,10 +111,10 @@ class Cube(FittedResult):
         return [path for path, node in self.arrays().items() if not isinstance(node.grid, RegularGrid)]
 
 
-def with_recipe(cube: Cube, recipe: Mapping[str, Json], misfits: Sequence[CubeMisfit] = ()) -> Cube:
-    """Return a cube with a record of how it is made, and of the files that do not fit."""
+def with_recipe(cube: Cube, recipe: Mapping[str, Json], misfits: Sequence[CubeMisfit] = (), archive: str = "") -> Cube:
+    """Return a cube with a record of how it is made, of files that do not fit, and of the state of its archive."""
     assert cube.provenance.cube is not None
-    layout = replace(cube.provenance.cube, recipe=recipe, misfits=tuple(misfits))
+    layout = replace(cube.provenance.cube, recipe=recipe, misfits=tuple(misfits), archive=archive)
     return replace(cube, provenance=replace(cube.provenance, cube=layout))
 
 
@@ -174,10 +174,11 @@ def join_pieces(
         urls=tuple(url for number in order for url in pieces[number].hierarchy.urls),
         problems=problems + broken,
     )
-    states = tuple(state for number in order for state in pieces[number].states())
     layout = _layout(pieces, order, axes, members)
     if any(piece.opened.cube is not None for piece in pieces):
         hierarchy, states = arrange_files(hierarchy, layout, [pieces[number] for number in order])
+    else:
+        states = tuple(state for number in order for state in pieces[number].states())
     return Cube(
         axes=axes.main,
         sources=tuple(piece.name for piece in pieces),

@@ -6,6 +6,8 @@ import os
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
+from itertools import islice
 
 from h5zarr.commands.catalog.catalog import Catalog
 from h5zarr.commands.catalog.listing import ask_identity, list_sources, nothing_found
@@ -47,27 +49,37 @@ class Archive:
     files: dict[str, ArchiveFile]
     covers: Callable[[str], bool]
 
+    def digest(self) -> str:
+        """Return a hash of all files and their states: if it is the same as before, nothing has changed."""
+        found = sha256()
+        left = iter(sorted(self.files.items()))
+        while some := list(islice(left, 10_000)):
+            lines = [f"{name}\0{one.identity!r}\0{one.failure}\n" for name, one in some]
+            found.update("".join(lines).encode("utf-8", "surrogateescape"))
+        return found.hexdigest()[:32]
+
 
 def list_archive(
     sources: Sequence[str],
     access: Access,
     patterns: Sequence[str] = (),
-    known: Collection[str] = (),
+    find_known: Callable[[], Collection[str]] = tuple,
     *,
     is_all: bool = False,
 ) -> Archive:
     """Return what is in the places that the user gave: patterns, directories, files, references and indexes.
 
-    With `patterns`, only files whose names match one of them. `known` are the files of the cube. If the sources are
-    all (`is_all`) that the cube was made from, an index among them knows all of its files: those that it does not list
-    were pruned. Raises SourceError if a place cannot be listed, or if there is nothing and the cube has nothing of it.
+    With `patterns`, only files whose names match one of them. `find_known` returns the files of the cube. If the sources
+    are all (`is_all`) that the cube was made from, an index among them knows all of its files: those that it does not
+    list were pruned. Raises SourceError if a place cannot be listed, or if there is nothing and the cube has nothing of
+    it.
     """
     is_wanted = name_test(patterns)
     files: dict[str, ArchiveFile] = {}
     tests: list[Callable[[str], bool]] = []
     for source in map(Location.parse, sources):
-        found, covers = _list_place(source, access, known, is_all=is_all and len(sources) == 1)
-        if not found and not any(map(covers, known)):
+        found, covers = _list_place(source, access, find_known, is_all=is_all and len(sources) == 1)
+        if not found and not any(map(covers, find_known())):
             raise nothing_found([str(source)])
         files |= {one.name: one for one in found if is_wanted(one.name)}
         tests.append(covers)
@@ -81,7 +93,7 @@ def name_test(patterns: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _list_place(
-    source: Location, access: Access, known_names: Collection[str], *, is_all: bool
+    source: Location, access: Access, find_known: Callable[[], Collection[str]], *, is_all: bool
 ) -> tuple[list[ArchiveFile], Callable[[str], bool]]:
     if (place := index_at(source, access)) is not None:
         found, others = _list_index(Catalog(place), place)
@@ -89,7 +101,7 @@ def _list_place(
         return found, (lambda name: True) if is_all else known.__contains__
     # A file whose name looks like a pattern may have vanished.
     own_name = source_name(source.absolute() if source.path is not None else source.text)
-    if is_many(source) and own_name not in known_names:
+    if is_many(source) and (os.path.isdir(source.path or "") or own_name not in find_known()):
         made = [_describe(one.url, one.identity, access) for one in list_sources(source.text, access).sources]
         return made, _covers(source)
     identity = ask_identity(source.text, access)

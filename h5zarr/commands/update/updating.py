@@ -100,6 +100,7 @@ class _Update:
             raise ArgumentError(what, remedy="Leave out along=.")
         is_open = self._opened is None and self._recipe.along is None and how.along is None
         self._along = None if is_open else self._recipe.axes(how.along)
+        self._archive = ""
         self._options: Options = replace(self._recipe.options, chunk_nbytes=UNCUT)
 
     def is_outdated(self) -> bool:
@@ -109,9 +110,11 @@ class _Update:
     def run(self) -> CubeUpdate:
         """Compare, join and write."""
         try:
-            known = set(self._layout.columns.urls) | {one.url for one in self._layout.misfits}
             is_all = set(self._sources) == set(self._recipe.sources)
-            archive = list_archive(self._sources, self._access, self._recipe.files, known, is_all=is_all)
+            archive = list_archive(self._sources, self._access, self._recipe.files, self._known, is_all=is_all)
+            self._archive = archive.digest() if is_all else ""
+            if self._archive and self._archive == self._layout.archive and not self._how.retry:
+                return self._unchanged(Changes(misfits=self._layout.misfits))
             changes = self._compare(archive)
             leaving = {one.name for one in changes.replaced} | (set(changes.vanished) if self._how.prune else set())
             if not changes.to_read and not leaving:
@@ -125,6 +128,10 @@ class _Update:
         finally:
             if self._opened is not None:
                 self._opened.close()
+
+    def _known(self) -> set[str]:
+        """Return the names of the files of the cube, and of its misfits."""
+        return {*self._layout.columns.urls, *(one.url for one in self._layout.misfits)}
 
     def _compare(self, archive: Archive) -> Changes:
         states: dict[str, Identity] = {}
@@ -235,7 +242,9 @@ class _Update:
         source_options = self._access.options_for(sorted(now)[0])
         output = replace(self._output, replaces=self._identity, commit=commit, source_options=source_options)
         recipe = self._recipe.to_json() if self._opened is None else self._layout.recipe
-        made = with_recipe(cube, recipe, [*changes.misfits, *misfits])
+        every = [*changes.misfits, *misfits]
+        is_certain = (self._how.prune or not changes.vanished) and all(one.identity is not None for one in every)
+        made = with_recipe(cube, recipe, every, self._archive if is_certain else "")
         return replace(done, cube=write_cube(made, output, strict=False), is_written=True)
 
 

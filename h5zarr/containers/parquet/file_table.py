@@ -129,7 +129,8 @@ class _Rows:
 
 def _encode_url(url: str) -> str:
     """Return a URL as text that any reader of Parquet can decode."""
-    return json.dumps(url) if url.startswith('"') or any("\ud800" <= letter <= "\udfff" for letter in url) else url
+    is_plain = url.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in url)
+    return url if is_plain and not url.startswith('"') else json.dumps(url)
 
 
 def _decode_url(text: str) -> str:

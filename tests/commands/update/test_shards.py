@@ -14,6 +14,7 @@ import xarray as xr
 import h5zarr
 from h5zarr.commands.index.cubes import CubeOutcome
 from h5zarr.commands.update import reading, shards
+from h5zarr.containers.parquet.file_table import FileTable
 from h5zarr.errors import H5ZarrError
 from tests.commands.update.living import LivingArchive, whole, write_granule
 
@@ -231,3 +232,37 @@ def test_a_damaged_file_beside_many_good_ones_is_named(archive: Path, monkeypatc
         path.unlink()
     with pytest.raises(H5ZarrError, match="no file would be left"):
         h5zarr.update(archive / "cube.json", str(archive / "data" / "*.nc"), prune=True)
+
+
+def test_if_nothing_has_changed_the_files_of_the_cube_are_not_even_listed(
+    archive: Path, executor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index(archive, executor)
+    tables: list[str] = []
+    monkeypatch.setattr(FileTable, "_table", lambda self: tables.append("read"))
+    for _ in range(2):
+        (cube,) = index(archive, executor)
+        assert cube.done is not None
+        assert (cube.done.cube, cube.done.file_count) == (None, 12)
+    assert tables == []
+    monkeypatch.undo()
+    monkeypatch.setattr(shards, "_FEWEST", 1)
+    write_granule(archive / "data" / "h03.nc", [3], 33)
+    (cube,) = index(archive, executor)
+    assert cube.done is not None
+    assert len(cube.done.replaced) == 1
+    check(archive)
+
+
+def test_a_file_that_has_vanished_is_reported_every_time(archive: Path, executor: Any) -> None:
+    index(archive, executor)
+    (archive / "data" / "h03.nc").unlink()
+    write_granule(archive / "data" / "h12.nc", [12], 12)
+    for _ in range(3):
+        (cube,) = index(archive, executor)
+        assert cube.done is not None
+        assert [Path(url).name for url in cube.done.vanished] == ["h03.nc"]
+    (cube,) = index(archive, executor, prune=True)
+    assert cube.done is not None
+    assert [Path(url).name for url in cube.done.removed] == ["h03.nc"]
+    check(archive)
