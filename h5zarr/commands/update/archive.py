@@ -69,10 +69,10 @@ def list_archive(
 ) -> Archive:
     """Return what is in the places that the user gave: patterns, directories, files, references and indexes.
 
-    With `patterns`, only files whose names match one of them. `find_known` returns the files of the cube. If the sources
-    are all (`is_all`) that the cube was made from, an index among them knows all of its files: those that it does not
-    list were pruned. Raises SourceError if a place cannot be listed, or if there is nothing and the cube has nothing of
-    it.
+    With `patterns`, only files whose names match one of them. `find_known` returns the files of the cube. If the
+    sources are all (`is_all`) that the cube was made from, an index among them knows all of its files: those that it
+    does not list were pruned. Raises SourceError if a place cannot be listed, or if there is nothing and the cube has
+    nothing of it.
     """
     is_wanted = name_test(patterns)
     files: dict[str, ArchiveFile] = {}

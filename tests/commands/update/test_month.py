@@ -1,4 +1,4 @@
-"""A month of an archive: an hourly job indexes it and keeps a cube, and is killed, doubled and interrupted all the time.
+"""A month of an archive: an hourly job indexes it and keeps a cube, and is killed and doubled all the time.
 
 After every run that ends by itself, the cube equals what xarray makes of exactly the files that should be in it. Set
 `H5ZARR_HOURS` to the number of hours that pass.
