@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +26,8 @@ settings.load_profile("h5zarr")
 # A shell starts background processes with SIGINT ignored, and children inherit that. But tests send SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+_TO_END_SECONDS = 120
 
 SECTIONS = {
     "hdf5/test_oracle.py": "agreement with h5py",
@@ -54,6 +58,12 @@ def disk_that_need_not_keep_files() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", _check_descriptor)
         yield
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    """End a process that hangs after the last test, and say where: threads of libraries may keep it from ending."""
+    faulthandler.dump_traceback_later(_TO_END_SECONDS, exit=True, file=sys.__stderr__)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import xarray as xr
 
 import h5zarr
 from h5zarr.commands.catalog.rows import Row
 from h5zarr.processes import WorkersLost
 from tests.commands.index.jobs import check_index, eventually, fill, finish, served, started
+from tests.commands.update.living import whole, write_granule
 from tests.servers import RangeServer
 
 distributed = pytest.importorskip("distributed")
@@ -58,6 +60,33 @@ def test_files_of_a_worker_that_is_killed_are_done_by_others(cluster: Any, tmp_p
         check_index(tmp_path / "refs", urls, tmp_path)
         assert eventually(lambda: len(client.scheduler_info()["workers"]) == 2, 30)  # the cluster starts another
         client.close()
+
+
+@pytest.mark.parametrize("is_killed", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_cluster_makes_the_cube_of_an_index(cluster: Any, tmp_path: Path, *, is_killed: bool) -> None:
+    """Its workers leave shards, also for the files of a worker that is killed."""
+    (tmp_path / "data").mkdir()
+    count = 400 if is_killed else 60
+    paths = [tmp_path / "data" / f"h{hour:03}.nc" for hour in range(count)]
+    for hour, path in enumerate(paths):
+        write_granule(path, [hour], hour)
+    with distributed.Client(cluster) as client:
+        victims = list(client.run(os.getpid).values())
+        done: list[Row] = []
+
+        def note(row: Row) -> None:
+            done.append(row)
+            if is_killed and len(done) == 20:
+                os.kill(victims[0], signal.SIGKILL)
+
+        out = str(tmp_path / "cube.parquet")
+        how: dict[str, Any] = {"executor": client, "on_row": note, "cubes": [f"{out},along=time"]}
+        report = h5zarr.index(str(tmp_path / "data" / "*.nc"), tmp_path / "refs", **how)
+        assert (report.is_good, report.indexed_count) == (True, count)
+        client.close()
+    with xr.open_dataset(out, engine="h5zarr") as opened:
+        xr.testing.assert_identical(opened.load(), whole(paths))
+    assert not (tmp_path / "refs" / "_h5zarr" / "shards").exists()
 
 
 @pytest.mark.slow
