@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from h5zarr.containers.fitting import fit_into
 from h5zarr.containers.registry import container_for_output
 from h5zarr.display import counted
 from h5zarr.encode.inlining import Inlining
-from h5zarr.errors import Problem
+from h5zarr.errors import OutputError, PackageMissing, Problem
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
 from h5zarr.opening import Opened, open_hierarchy, recorded_identities
@@ -98,24 +99,32 @@ class Batches:
 class Spool:
     """Keeps cubes in a temporary directory, from which their references are read when they are needed.
 
-    The directory is removed when nobody uses the spool any more.
+    The directory is removed when nobody uses the spool any more. Cubes that it cannot keep stay in memory: there may be
+    no disk, or no package for Parquet.
     """
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._directory = Path(tempfile.mkdtemp(prefix="h5zarr-"))
+        self._directory: Path | None = None
         self._count = 0
-        weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
+        with suppress(OSError):
+            self._directory = Path(tempfile.mkdtemp(prefix="h5zarr-"))
+            weakref.finalize(self, shutil.rmtree, self._directory, ignore_errors=True)
 
     def keep(self, cube: Cube) -> CubePiece:
         """Write a cube, and return it as a piece."""
+        if self._directory is None:
+            return hold_cube(cube, self._access)
         location = Location.parse(self._directory / f"{self._count}.parquet")
         self._count += 1
         container = container_for_output(location)
         fitted = fit_into(cube.fitted, container)
         if len(fitted.nodes) < len(cube.fitted.nodes):
             return hold_cube(cube, self._access)
-        container.write(fitted, cube.provenance, Output(location=location))
+        try:
+            container.write(fitted, cube.provenance, Output(location=location))
+        except (OutputError, PackageMissing):
+            return hold_cube(cube, self._access)
         return open_cube(location, Access(), self._access)
 
 

@@ -15,7 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import h5zarr
-from h5zarr.commands.combine import batches, plan
+from h5zarr.commands.combine import plan
+from h5zarr.containers.parquet.parquet_container import ParquetContainer
+from h5zarr.errors import OutputError, PackageMissing
 from tests.commands.combine.files import write_days
 from tests.commands.combine.splitting import FileForm, expected, file_forms, write_split
 from tests.commands.combine.test_splitting import check_same
@@ -149,8 +151,17 @@ def test_files_without_coordinates_are_joined_at_once(tmp_path: Path, monkeypatc
     assert (cube.spool, cube.axes[0].length) == (None, 5)
 
 
-def test_without_pyarrow_batches_stay_in_memory(days: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batches.Spool, "keep", lambda self, cube: batches.hold_cube(cube, self._access))
+@pytest.mark.parametrize("what", ["no directory", "no room", "no package"])
+def test_batches_that_cannot_be_written_stay_in_memory(
+    what: str, days: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*given: Any, **how: Any) -> None:
+        raise OutputError("cube.parquet", "no space left") if what == "no room" else PackageMissing("no pyarrow")
+
+    if what == "no directory":
+        monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    else:
+        monkeypatch.setattr(ParquetContainer, "write", fail)
     cube = h5zarr.combine(days, along="time")
     assert cube.provenance.cube is not None
     assert len(cube.provenance.cube.pieces) == 7

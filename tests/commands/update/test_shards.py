@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from h5zarr.commands.update import reading, shards
 from h5zarr.containers.parquet.file_table import FileTable
 from h5zarr.errors import H5ZarrError
 from tests.commands.update.living import LivingArchive, whole, write_granule
+from tests.s3 import s3_server
 
 FOLDER = "refs/_h5zarr/shards"
 
@@ -266,3 +268,25 @@ def test_a_file_that_has_vanished_is_reported_every_time(archive: Path, executor
     assert cube.done is not None
     assert [Path(url).name for url in cube.done.removed] == ["h03.nc"]
     check(archive)
+
+
+@pytest.mark.filterwarnings("ignore:The .fastparquet. engine is deprecated")
+def test_shards_in_a_bucket(archive: Path, executor: Any, read: list[str]) -> None:
+    s3fs = pytest.importorskip("s3fs")
+    with s3_server() as options:
+        filesystem = s3fs.S3FileSystem(**options, skip_instance_cache=True)
+        bucket = f"bucket-{secrets.token_hex(6)}"
+        filesystem.mkdir(bucket)
+        cube = f"s3://{bucket}/cube.parquet"
+        h5zarr.index(
+            str(archive / "data" / "*.nc"),
+            f"s3://{bucket}/refs",
+            executor=executor,
+            cubes=[f"{cube},along=time"],
+            output_options=options,
+        )
+        assert read == []
+        filesystem.invalidate_cache()
+        assert not filesystem.find(f"{bucket}/refs/_h5zarr/shards")
+        with xr.open_dataset(cube, engine="h5zarr", storage_options=options, allow=[str(archive)]) as opened:
+            xr.testing.assert_identical(opened.load(), whole(sorted((archive / "data").glob("*.nc"))))
