@@ -23,6 +23,7 @@ from living_tasks import change
 from range_server import serving
 from tables import print_machine, print_table
 
+FORMS = ("parquet", "laid.parquet", "icechunk")  # laid: with an axis that is laid out ahead
 COLUMNS = ("task", "references right", "seconds", "peak MB", "MB written", "bytes per reference", "bar", "met")
 
 
@@ -123,23 +124,15 @@ def join(below: Path, share: float, *, is_long: bool) -> list[Result]:
     return results
 
 
-def granules(below: Path, share: float) -> list[Result]:
+def granules(below: Path, share: float, form: str) -> list[Result]:
     """Return what it takes to make, open and change a cube of the shape of GPM IMERG."""
-    archive = _part(GRANULES, share)
-    bench, results = Bench(archive, below), []
-    for form in ("parquet", "icechunk"):
-        bench.renew()
-        cube = bench.place(form)
-        results += _make(bench, cube, form)
-        limit, bar = (20.0, "20 s") if form == "parquet" else (2.0, "2 s, 2 MB")
-        how: dict[str, Any] = {"seconds_bar": limit, "bar": bar}
-        results += [one for one in _changes(bench, cube, form, how, laid_out=False) if form == "parquet" or one.taken]
+    bench = Bench(_part(GRANULES, share), below)
     bench.renew()
-    cube = bench.place("laid.parquet")
-    bench.run("update", cube)
-    how = {"seconds_bar": 40.0, "bar": "40 s"}
-    results += _changes(bench, cube, "Parquet, axis laid out", how, laid_out=True)
-    return results
+    cube = bench.place(form)
+    how: dict[str, Any] = {"seconds_bar": 20.0, "bar": "20 s"}
+    if form == "icechunk":
+        how = {"seconds_bar": 2.0, "bar": "2 s, 2 MB"}
+    return [*_make(bench, cube, form), *_changes(bench, cube, form, how, laid_out="laid" in form)]
 
 
 def _make(bench: Bench, cube: str, form: str) -> list[Result]:
@@ -164,19 +157,21 @@ def _changes(bench: Bench, cube: str, form: str, how: dict[str, Any], *, laid_ou
             bench.versions[number] = version
         before = _files(cube)
         taken = bench.run("update:prune", cube, bench.archive.count)
-        written = sum(nbytes for name, nbytes in _files(cube).items() if before.get(name) != nbytes)
+        written = sum(state[0] for name, state in _files(cube).items() if before.get(name) != state)
         results.append(Result(f"{title}: {form}", taken, bench.check(cube, total), written_nbytes=written, **how))
 
     step("append one file", count, 0, count + 1)
+    how = {"seconds_bar": 2 * how["seconds_bar"], "bar": "twice that"} if laid_out else {}
     step("replace one in the middle", middle, 1, count + 1)
     step("remove it", middle, 1, count + 1, remove=True)
     step("insert it again", middle, 2, count + 1)
     return results
 
 
-def _files(cube: str) -> dict[str, int]:
-    root = Path(cube.removeprefix("icechunk+file://"))
-    return {str(path): path.stat().st_size for path in root.rglob("*") if path.is_file()}
+def _files(cube: str) -> dict[str, tuple[int, int]]:
+    """Return the size and the time of each file of a cube."""
+    states = ((path, path.stat()) for path in Path(cube.removeprefix("icechunk+file://")).rglob("*") if path.is_file())
+    return {str(path): (state.st_size, state.st_mtime_ns) for path, state in states}
 
 
 def remote(below: Path) -> list[tuple[str, ...]]:
@@ -213,6 +208,7 @@ def _part(archive: LargeArchive, share: float) -> LargeArchive:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("join", "granules", "http"))
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS, help="of the cube of granules")
     parser.add_argument("--below", type=Path, default=default_directory())
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--long", action="store_true", help="also join 10^8 references")
@@ -223,8 +219,9 @@ def main() -> None:
         results = join(arguments.below, arguments.share, is_long=arguments.long)
         print_table("Join the references of an index", COLUMNS, [one.cells() for one in results])
     if arguments.only in (None, "granules"):
-        results = granules(arguments.below, arguments.share)
-        print_table("A cube of the shape of GPM IMERG", COLUMNS, [one.cells() for one in results])
+        for form in arguments.forms:
+            results = granules(arguments.below, arguments.share, form)
+            print_table(f"A cube of the shape of GPM IMERG: {form}", COLUMNS, [one.cells() for one in results])
     if arguments.only in (None, "http"):
         columns = ("cube right", "index alone: seconds", "index and cube", "more", "bar", "met")
         print_table("2,000 files behind 30 ms", columns, remote(arguments.below))
