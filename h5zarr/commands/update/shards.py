@@ -89,20 +89,25 @@ class ShardStore:
                 self._write(cube, _SMALL)
 
     def merge(self) -> None:
-        """Join many small shards, so that few are left."""
+        """Join many small shards, so that few are left. If that fails, they stay as they are."""
         names = [name for name in self._names() if name.endswith(_SMALL)]
         for first in range(0, len(names) - _TOGETHER + 1, _TOGETHER):
-            some = names[first : first + _TOGETHER]
-            pieces = [self._open(name) for name in some]
+            with suppress(H5ZarrError):
+                self._merge(names[first : first + _TOGETHER])
+
+    def _merge(self, names: Sequence[str]) -> None:
+        pieces: list[CubePiece] = []
+        try:
+            pieces += map(self._open, names)
             count = sum(piece.file_count for piece in pieces)
             along = tuple(Along(one.name, layout=one.layout) for one in self.recipe.axes())
             inlining = share_of(self.recipe.options.inlining, count / _EXPECTED)
-            try:
-                self._write(join_pieces(pieces, along, inlining, self.recipe.choices), _LARGE)
-            except NotJoinable:
-                continue
-            for name in some:
-                self.place.remove(name)
+            self._write(join_pieces(pieces, along, inlining, self.recipe.choices), _LARGE)
+        finally:
+            for piece in pieces:
+                piece.opened.close()
+        for name in names:
+            self.place.remove(name)
 
     def take(self, files: Sequence[ArchiveFile]) -> Iterator[Shard]:
         """Yield shards of files that are wanted, in the state in which they are now. No file is in two of them."""
