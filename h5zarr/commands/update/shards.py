@@ -84,7 +84,9 @@ class ShardStore:
         pieces = [translated_piece(one, self.access, options) for one in wanted]
         inlining = share_of(self.recipe.options.inlining, len(pieces) / _EXPECTED)
         with suppress(NotJoinable):
-            cube = join_pieces(pieces, self.recipe.axes(), inlining, self.recipe.choices)
+            # The cube lays out its axis; a shard has no room for files that it does not have.
+            along = [replace(one, layout=None) for one in self.recipe.axes()]
+            cube = join_pieces(pieces, along, inlining, self.recipe.choices)
             if all(axis.path in cube.hierarchy.nodes for axis in cube.axes):
                 self._write(cube, _SMALL)
 
@@ -100,7 +102,7 @@ class ShardStore:
         try:
             pieces += map(self._open, names)
             count = sum(piece.file_count for piece in pieces)
-            along = tuple(Along(one.name, layout=one.layout) for one in self.recipe.axes())
+            along = tuple(Along(one.name) for one in self.recipe.axes())
             inlining = share_of(self.recipe.options.inlining, count / _EXPECTED)
             self._write(join_pieces(pieces, along, inlining, self.recipe.choices), _LARGE)
         finally:
@@ -153,6 +155,8 @@ class ShardStore:
 def _digest(recipe: Recipe) -> str:
     """Return a hash of what determines the shards of a cube."""
     told = {name: value for name, value in recipe.to_json().items() if name in _OPTIONS}
+    if recipe.along:
+        told["along"] = [one.name if one.layout is not None else one.text for one in recipe.axes()]
     return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
 
 

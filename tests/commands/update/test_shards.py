@@ -270,6 +270,23 @@ def test_a_file_that_has_vanished_is_reported_every_time(archive: Path, executor
     check(archive)
 
 
+def test_shards_of_an_axis_that_is_laid_out_are_those_of_any_other(
+    archive: Path, executor: Any, read: list[str]
+) -> None:
+    write_granule(archive / "data" / "off.nc", [40], 40)
+    laid = "time=2024-01-01/2024-01-02/PT1H"
+    plain, other = index(archive, executor, f"{archive}/a.json,along=time", f"{archive}/b.parquet,along={laid}")
+    assert plain.done is not None
+    assert other.done is not None
+    assert (plain.done.file_count, other.done.file_count) == (13, 12)
+    assert [Path(one.url).name for one in other.done.misfits] == ["off.nc"]
+    with xr.open_dataset(archive / "b.parquet", engine="h5zarr") as opened:
+        assert opened.sizes["time"] == 24
+        found = opened.load().dropna("time", how="all")
+    xr.testing.assert_equal(found, whole(sorted((archive / "data").glob("h*.nc"))))
+    assert set(read) <= {"off", *(f"h{hour:02}" for hour in range(12))}
+
+
 @pytest.mark.filterwarnings("ignore:The .fastparquet. engine is deprecated")
 def test_shards_in_a_bucket(archive: Path, executor: Any, read: list[str]) -> None:
     s3fs = pytest.importorskip("s3fs")
