@@ -24,6 +24,7 @@ from h5zarr.errors import MalformedFile, SourceChanged
 from h5zarr.io.source import Identity
 from h5zarr.opening import open_hierarchy
 from tests.commands.combine.files import write_days
+from tests.servers import RangeServer
 
 duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("pyarrow.parquet")
@@ -192,3 +193,12 @@ def test_metadata_that_describe_no_table_are_refused(cube: Path, change: dict[st
     (cube / ".zmetadata").write_text(json.dumps(metadata))
     with pytest.raises(MalformedFile, match="the table of the files of the cube is not described in h5zarr's form"):
         open_hierarchy(cube)
+
+
+def test_a_cube_of_many_files_opens_with_few_requests(cube: Path) -> None:
+    files = {f"/cube.parquet/{path.relative_to(cube)}": path.read_bytes() for path in cube.rglob("*") if path.is_file()}
+    with RangeServer(files) as server:
+        with xr.open_dataset(server.url("/cube.parquet"), engine="h5zarr") as opened:
+            assert dict(opened.sizes) == {"time": 6, "x": 600}
+            assert opened.time.dt.day.values[5] == 6
+        assert server.counts.heads + len(server.counts.gets) <= 5
