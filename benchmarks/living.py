@@ -185,8 +185,8 @@ def remote(below: Path) -> list[tuple[str, ...]]:
     archive = Archive("granule", 2_000, (60, 60), (30, 30))
     archive.files(below)
     taken: dict[str, list[float]] = {"index": [], "cube": []}
-    with serving(archive.directory(below).parent, latency=0.03, bandwidth=100e6) as server:
-        urls = [f"{server.url}/{archive.directory(below).name}/{path.name}" for path in archive.files(below)]
+    with serving(archive.directory(below), latency=0.03, bandwidth=100e6) as server:
+        urls = [f"{server.url}/{path.name}" for path in archive.files(below)]
         for _ in range(3):
             for name in taken:
                 shutil.rmtree(below / "refs", ignore_errors=True)

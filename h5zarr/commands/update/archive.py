@@ -78,9 +78,12 @@ def list_archive(
     files: dict[str, ArchiveFile] = {}
     tests: list[Callable[[str], bool]] = []
     for source in map(Location.parse, sources):
-        found, covers = _list_place(source, access, find_known, is_all=is_all and len(sources) == 1)
-        if not found and not any(map(covers, find_known())):
-            raise nothing_found([str(source)])
+        if (place := index_at(source, access)) is not None:
+            found, covers = _list_index(place, is_all=is_all and len(sources) == 1)
+        else:
+            found, covers = _list_place(source, access, find_known)
+            if not found and not any(map(covers, find_known())):
+                raise nothing_found([str(source)])
         files |= {one.name: one for one in found if is_wanted(one.name)}
         tests.append(covers)
     return Archive(files, lambda name: is_wanted(name) and any(test(name) for test in tests))
@@ -93,12 +96,8 @@ def name_test(patterns: Sequence[str]) -> Callable[[str], bool]:
 
 
 def _list_place(
-    source: Location, access: Access, find_known: Callable[[], Collection[str]], *, is_all: bool
+    source: Location, access: Access, find_known: Callable[[], Collection[str]]
 ) -> tuple[list[ArchiveFile], Callable[[str], bool]]:
-    if (place := index_at(source, access)) is not None:
-        found, others = _list_index(Catalog(place), place)
-        known = () if is_all else {*others, *(file.name for file in found)}
-        return found, (lambda name: True) if is_all else known.__contains__
     # A file whose name looks like a pattern may have vanished.
     own_name = source_name(source.absolute() if source.path is not None else source.text)
     if is_many(source) and (os.path.isdir(source.path or "") or own_name not in find_known()):
@@ -109,11 +108,12 @@ def _list_place(
     return ([] if one is None else [one]), {own_name if one is None else one.name}.__contains__
 
 
-def _list_index(catalog: Catalog, place: Place) -> tuple[list[ArchiveFile], list[str]]:
-    """Return the files of an index that have references, and the names of the others.
+def _list_index(place: Place, *, is_all: bool) -> tuple[list[ArchiveFile], Callable[[str], bool]]:
+    """Return the files of an index that have references: there may be none yet.
 
     Files without references are failures of the index. They are not in the cube, and no misfits of it.
     """
+    catalog = Catalog(place)
     found, others, stale = [], [], []
     for row in catalog.known():  # there may be many: a whole row takes several times as long
         if row.status in (Status.VANISHED, Status.FAILED):
@@ -125,7 +125,8 @@ def _list_index(catalog: Catalog, place: Place) -> tuple[list[ArchiveFile], list
     for whole in catalog.find(stale):
         why = f"it is {whole.status} in the index: {whole.reason}"
         found.append(ArchiveFile(whole.output, whole.source, whole.identity, why, place))
-    return found, others
+    known = () if is_all else {*others, *(file.name for file in found)}
+    return found, (lambda name: True) if is_all else known.__contains__
 
 
 def _is_references(location: Location) -> bool:

@@ -144,6 +144,13 @@ def test_small_shards_become_large_ones(
     check(archive)
 
 
+def test_an_index_whose_files_all_fail_has_no_cube_yet(archive: Path, executor: Any) -> None:
+    for path in (archive / "data").glob("*.nc"):
+        path.write_bytes(b"damaged")
+    (cube,) = index(archive, executor)
+    assert list(cube.lines()) == [f"{archive}/cube.parquet: there is no file for it, so it does not exist yet"]
+
+
 def test_cubes_that_are_made_in_the_same_way_share_shards(archive: Path, executor: Any, read: list[str]) -> None:
     names = ("a.parquet,along=time", "b.json,along=time", "c.json,along=time,files=h0*", "d.json")
     outcomes = index(archive, executor, *[f"{archive}/{name}" for name in names])
