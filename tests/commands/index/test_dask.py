@@ -43,7 +43,7 @@ def test_a_cluster_of_processes_indexes_by_its_address(cluster: Any, tmp_path: P
 
 @pytest.mark.slow
 def test_files_of_a_worker_that_is_killed_are_done_by_others(cluster: Any, tmp_path: Path) -> None:
-    with RangeServer(served(60), latency=0.05) as server, distributed.Client(cluster) as client:
+    with RangeServer(served(60), latency=0.05) as server, distributed.Client(cluster, set_as_default=False) as client:
         urls = [server.url(name) for name in server.files]
         seen: list[Row] = []
         victims = list(client.run(os.getpid).values())
@@ -59,7 +59,6 @@ def test_files_of_a_worker_that_is_killed_are_done_by_others(cluster: Any, tmp_p
         server.latency = 0
         check_index(tmp_path / "refs", urls, tmp_path)
         assert eventually(lambda: len(client.scheduler_info()["workers"]) == 2, 30)  # the cluster starts another
-        client.close()
 
 
 @pytest.mark.parametrize("is_killed", [False, pytest.param(True, marks=pytest.mark.slow)])
@@ -70,7 +69,7 @@ def test_a_cluster_makes_the_cube_of_an_index(cluster: Any, tmp_path: Path, *, i
     paths = [tmp_path / "data" / f"h{hour:03}.nc" for hour in range(count)]
     for hour, path in enumerate(paths):
         write_granule(path, [hour], hour)
-    with distributed.Client(cluster) as client:
+    with distributed.Client(cluster, set_as_default=False) as client:
         victims = list(client.run(os.getpid).values())
         done: list[Row] = []
 
@@ -83,7 +82,6 @@ def test_a_cluster_makes_the_cube_of_an_index(cluster: Any, tmp_path: Path, *, i
         how: dict[str, Any] = {"executor": client, "on_row": note, "cubes": [f"{out},along=time"]}
         report = h5zarr.index(str(tmp_path / "data" / "*.nc"), tmp_path / "refs", **how)
         assert (report.is_good, report.indexed_count) == (True, count)
-        client.close()
     with xr.open_dataset(out, engine="h5zarr") as opened:
         xr.testing.assert_identical(opened.load(), whole(paths))
     assert not (tmp_path / "refs" / "_h5zarr" / "shards").exists()
@@ -91,7 +89,7 @@ def test_a_cluster_makes_the_cube_of_an_index(cluster: Any, tmp_path: Path, *, i
 
 @pytest.mark.slow
 def test_a_cluster_that_begins_anew_does_all_of_it(cluster: Any, tmp_path: Path) -> None:
-    with RangeServer(served(60), latency=0.05) as server, distributed.Client(cluster) as client:
+    with RangeServer(served(60), latency=0.05) as server, distributed.Client(cluster, set_as_default=False) as client:
         urls = [server.url(name) for name in server.files]
         seen: list[Row] = []
 
@@ -109,7 +107,7 @@ def test_a_cluster_that_is_gone_is_an_error_and_what_was_finished_is_kept(tmp_pa
     made = distributed.LocalCluster(
         n_workers=1, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
     )
-    with RangeServer(served(60), latency=0.05) as server, distributed.Client(made) as client:
+    with RangeServer(served(60), latency=0.05) as server, distributed.Client(made, set_as_default=False) as client:
         urls = [server.url(name) for name in server.files]
         seen: list[Row] = []
 
