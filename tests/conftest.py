@@ -60,6 +60,12 @@ def disk_that_need_not_keep_files() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def quick_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Find out in less than a second, instead of five, whether another run is active."""
+    monkeypatch.setattr("h5zarr.commands.index.lease.BEAT_SECONDS", 0.2)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     """End a process that hangs after the last test, and say where: threads of libraries may keep it from ending."""

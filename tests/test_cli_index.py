@@ -282,6 +282,7 @@ def test_a_report_has_the_exit_code(data: Path, out: Path, tmp_path: Path) -> No
     assert (told["exit_code"], told["ended"], told["message"]) == (1, "finished", None)
 
 
+@pytest.mark.usefixtures("quick_lease")
 def test_a_job_that_finds_another_run_active_is_a_success_and_says_so(
     data: Path, out: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -313,6 +314,7 @@ def test_a_job_that_finds_another_run_active_is_a_success_and_says_so(
     assert {value for name, value in parse_metrics(metrics.read_text()).items() if "skipped" in name} == {0}
 
 
+@pytest.mark.usefixtures("quick_lease")
 def test_a_first_job_that_finds_another_run_active_writes_only_that_into_the_metrics(
     data: Path, out: Path, tmp_path: Path
 ) -> None:

@@ -174,6 +174,7 @@ def test_a_secret_from_the_environment_is_used_and_never_shown(
     assert SECRET not in said + (archive / "run.json").read_text()
 
 
+@pytest.mark.usefixtures("quick_lease")
 def test_a_collection_on_which_another_run_works_is_skipped(archive: Path) -> None:
     path = write(archive, TWO)
     with Lease(Place(archive / "refs/ocean")):

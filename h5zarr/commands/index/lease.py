@@ -51,13 +51,13 @@ class Lease:
         *,
         run_id: str = "",
         wait_seconds: float = 0.0,
-        beat_seconds: float = BEAT_SECONDS,
+        beat_seconds: float | None = None,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._place = place
         self._run_id = run_id
         self._wait_seconds = wait_seconds
-        self._beat_seconds = beat_seconds
+        self._beat_seconds = BEAT_SECONDS if beat_seconds is None else beat_seconds
         self._is_stopped = is_stopped
         self.is_inherited = False
         self._holder = secrets.token_hex(8)

@@ -37,7 +37,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("out", ["cube.json", "cube.parquet"])
 def test_any_files_are_joined_in_batches_as_at_once(out: str) -> None:
-    check_batches(out, max_examples=15, derandomize=True)
+    check_batches(out, max_examples=8, derandomize=True)
 
 
 @pytest.mark.slow

@@ -53,6 +53,7 @@ def test_the_group_is_the_label_of_the_job(data: Path) -> None:
     assert group_of(push.path.removeprefix("/below/this")) == "Ozean/ä"
 
 
+@pytest.mark.usefixtures("quick_lease")
 def test_a_job_that_could_not_run_keeps_the_counts_of_the_last_run(data: Path) -> None:
     with MetricsServer() as server:
         words = [str(data.parent / "refs"), "--push-metrics", f"http://{server.address}", "--job", "ocean"]

@@ -65,6 +65,7 @@ def test_every_line_of_text_starts_with_the_id(data: Path, capfd: pytest.Capture
     assert [line for line in lines if not line.startswith("[night-1] ")] == []
 
 
+@pytest.mark.usefixtures("quick_lease")
 def test_every_object_of_a_json_log_has_the_id(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (data / "broken.nc").write_bytes(b"<html>")
     out = data.parent / "refs"
@@ -109,6 +110,7 @@ def test_python_gets_the_id_in_the_report_and_in_its_log(data: Path, caplog: pyt
         assert record.run_id == "night-1"  # type: ignore[attr-defined]
 
 
+@pytest.mark.usefixtures("quick_lease")
 def test_an_active_run_is_named_by_its_id(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
     place = Place(data.parent / "refs")
     with Lease(place, run_id="night-1"):

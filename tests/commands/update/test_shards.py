@@ -174,8 +174,15 @@ def test_a_cube_that_fails_keeps_its_shards(archive: Path, executor: Any, read: 
     check(archive)
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", ["cube.json", "cube.parquet", "icechunk"])
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [("cube.json", 0), ("cube.parquet", 1)]
+    + [
+        pytest.param(name, seed, marks=pytest.mark.slow)
+        for name in ("cube.parquet", "icechunk")
+        for seed in range(2, 8)
+    ],
+)
 def test_a_cube_of_shards_follows_its_archive(
     name: str, seed: int, tmp_path: Path, executor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,7 +200,7 @@ def test_a_cube_of_shards_follows_its_archive(
             xr.testing.assert_identical(opened.load(), whole(archive.settle()))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8)]])
 def test_an_update_in_batches_follows_its_archive(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "BATCH", 2)
     (tmp_path / "data").mkdir()

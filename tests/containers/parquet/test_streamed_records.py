@@ -89,7 +89,7 @@ def expected_rows(parts: Sequence[tuple[Manifest, int, int]]) -> list[tuple[obje
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(
