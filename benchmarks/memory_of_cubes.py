@@ -16,7 +16,7 @@ from files import default_directory
 from large_archives import GRANULES
 from living import Bench
 
-COUNTS = (10_000, 50_000, 150_000, 473_328)
+COUNTS = (10_000, 50_000, 100_000, 473_328)
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640, 300, 70, 45
 
 
