@@ -92,7 +92,7 @@ OUTSIDE_NUMPY = {
     "kerchunk": set(),
     "icechunk": {"containers/icechunk/*"},
     "opentelemetry": {"commands/index/otel.py"},
-    "pyarrow": {"containers/parquet/columns.py", "commands/catalog/catalog_table.py"},
+    "pyarrow": {"containers/columns.py", "commands/catalog/catalog_table.py"},
 }
 
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from h5zarr.containers.chunk_runs import Run, append_runs
+from h5zarr.containers.file_table import TableBlock, digest_of, find_late_files, not_described
 from h5zarr.containers.late_manifest import KnownRecords, LateManifest
-from h5zarr.containers.parquet.file_table import FILE_TABLE, FileTable, digest_of
 from h5zarr.containers.parquet.parquet_index import ArrayParts, OwnIndex, ParquetIndex, decode_index
-from h5zarr.containers.parquet.parquet_writing import METADATA
+from h5zarr.containers.parquet.parquet_writing import FILE_TABLE, METADATA
 from h5zarr.containers.parquet.part_files import decode_part, decode_token
 from h5zarr.containers.parquet.reference_directory import open_directory
 from h5zarr.containers.references import Document, LateFiles, References, assemble, naming_errors
@@ -95,26 +95,22 @@ def _with_late_files(
     own: OwnIndex, described: Mapping[str, Json], load: Load, name: str, earlier: LoadEarlier | None
 ) -> tuple[OwnIndex, Sequence[str], LateFiles]:
     """Return the files of a cube, whose table is read when it is needed."""
-    cube = own.provenance.cube
-    counts: dict[str, Any] = {kind: described.get(kind) for kind in ("urls", "sources", "pieces")}
-    first, digest = described.get("first"), described.get("digest")
-    is_ours = cube is not None and all(type(count) is int and count >= 0 for count in counts.values())
-    if not is_ours or cube is None or not isinstance(first, str) or not isinstance(digest, str):
-        raise MalformedFile("the table of the files of the cube is not described in h5zarr's form")
+    digest = described.get("digest")
+    if not isinstance(digest, str):
+        raise not_described()
     read = partial(_load_table, digest, own.token, load, name, earlier)
-    table = FileTable(axes=dict(cube.axes), counts=counts, load=read)
-    provenance = replace(own.provenance, sources=table.sources(), cube=replace(cube, pieces=table.pieces()))
-    return replace(own, provenance=provenance), table.urls(), LateFiles(first, table.expected())
+    provenance, urls, late = find_late_files(described, own.provenance, read)
+    return replace(own, provenance=provenance), urls, late
 
 
-def _load_table(digest: str, token: str, load: Load, name: str, earlier: LoadEarlier | None) -> bytes:
+def _load_table(digest: str, token: str, load: Load, name: str, earlier: LoadEarlier | None) -> list[TableBlock]:
     """Return the table of the files that has this digest: that of the state that was opened."""
     found = load((FILE_TABLE,)).get(FILE_TABLE)
     if (found is None or digest_of(found) != digest) and earlier is not None:
         found = earlier((FILE_TABLE,), token).get(FILE_TABLE)
     if found is None or digest_of(found) != digest:
         raise SourceChanged(f"{name}: {FILE_TABLE} does not belong to {METADATA}", remedy=_REPLACED)
-    return found
+    return [TableBlock(found)]
 
 
 def _find_known(array: ArrayParts, token: str, load: Load, name: str, earlier: LoadEarlier | None) -> KnownRecords:

@@ -16,8 +16,9 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol, TypeAlias
 
 from h5zarr.containers.container import Fitted
+from h5zarr.containers.file_rows import encode_files
+from h5zarr.containers.file_table import describe_files, digest_of
 from h5zarr.containers.output import dump
-from h5zarr.containers.parquet.file_table import FILE_TABLE, describe_files, encode_files
 from h5zarr.containers.parquet.part_files import carry_empty, encode_part, with_token
 from h5zarr.containers.parquet.records import HeldRecords, find_records, spans_of
 from h5zarr.containers.parquet.streamed_records import StoredRecord, StreamedRecords
@@ -29,6 +30,7 @@ from h5zarr.zarr_model.joined_manifest import as_joined, is_late
 from h5zarr.zarr_model.metadata import EncodedNode
 
 METADATA = ".zmetadata"
+FILE_TABLE = "files.parquet"
 OURS = "h5zarr"
 _RECORD_SIZES = (10_000, 100_000)
 _FILES = 100
@@ -103,7 +105,7 @@ def _write(
     table = None if provenance.cube is None else encode_files(urls, provenance, provenance.cube)
     own = {**provenance.to_json(has_files=table is None), "urls": list(urls) if table is None else []}
     if table is not None and provenance.cube is not None:
-        own["file_table"] = describe_files(table, urls, provenance, provenance.cube)
+        own["file_table"] = {**describe_files(urls, provenance, provenance.cube), "digest": digest_of(table)}
     document = {OURS: own, "record_size": record_size, **head}
     own["token"] = token = _identify(document, arrays)
     out.start(token)

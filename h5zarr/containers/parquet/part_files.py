@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.containers.parquet.columns import (
+from h5zarr.containers.columns import (
     are_there,
     import_pyarrow,
     make_integers,

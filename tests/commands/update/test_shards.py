@@ -15,7 +15,7 @@ import xarray as xr
 import h5zarr
 from h5zarr.commands.index.cubes import CubeOutcome
 from h5zarr.commands.update import reading, shards
-from h5zarr.containers.parquet.file_table import FileTable
+from h5zarr.containers.file_table import FileTable
 from h5zarr.errors import H5ZarrError
 from tests.commands.update.living import LivingArchive, whole, write_granule
 from tests.s3 import s3_server

@@ -14,8 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import h5zarr
+from h5zarr.containers import file_rows
 from h5zarr.containers.cube_layout import CubeLayout
-from h5zarr.containers.parquet.file_table import FILE_TABLE, FileTable, describe_files, digest_of, encode_files
+from h5zarr.containers.file_rows import encode_blocks, encode_files
+from h5zarr.containers.file_table import FileTable, TableBlock, describe_files, digest_of
+from h5zarr.containers.parquet.parquet_writing import FILE_TABLE
 from h5zarr.containers.parquet.reference_directory import ReferenceDirectory
 from h5zarr.containers.piece_columns import CubePieceState, piece_columns
 from h5zarr.containers.provenance import Provenance
@@ -46,24 +49,49 @@ PIECES = st.builds(
 )
 
 
-def read_back(urls: list[str], provenance: Provenance, layout: CubeLayout) -> FileTable:
-    content = encode_files(urls, provenance, layout)
-    told: Any = describe_files(content, urls, provenance, layout)
+def read_back(urls: list[str], provenance: Provenance, layout: CubeLayout, *, in_blocks: bool = False) -> FileTable:
+    if in_blocks:
+        blocks = list(encode_blocks(urls, provenance, layout))
+    else:
+        blocks = [TableBlock(encode_files(urls, provenance, layout))]
+    told: Any = describe_files(urls, provenance, layout)
     counts = {name: told[name] for name in ("urls", "sources", "pieces")}
-    return FileTable(axes=dict(layout.axes), counts=counts, load=lambda: bytes(content))
+    return FileTable(axes=dict(layout.axes), counts=counts, load=lambda: blocks)
 
 
-@given(st.lists(NAMES), st.lists(STATES), st.lists(PIECES))
+@given(st.lists(NAMES), st.lists(STATES), st.lists(PIECES), st.sampled_from([0, 1, 2, 3]))
 def test_the_table_has_every_url_state_and_piece(
-    urls: list[str], states: list[SourceState], pieces: list[CubePieceState]
+    urls: list[str], states: list[SourceState], pieces: list[CubePieceState], usual_in_block: int
 ) -> None:
-    """Also if these are not the same files, or some twice."""
+    """Also if these are not the same files, or some twice. In one file, or in blocks."""
     layout = CubeLayout(axes={"/time": 100, "/g/x": 100}, pieces=piece_columns(pieces))
-    table = read_back(urls, Provenance("1", tuple(states), cube=layout), layout)
+    provenance = Provenance("1", tuple(states), cube=layout)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(file_rows, "_USUAL_IN_BLOCK", usual_in_block or 1)
+        table = read_back(urls, provenance, layout, in_blocks=usual_in_block > 0)
     assert list(table.urls()) == urls
     assert list(table.sources()) == states
     assert list(table.pieces()) == pieces
     assert len(table.expected()) == len(urls)
+
+
+def test_a_new_file_changes_one_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it is: blocks begin at the same names, and count from their first row."""
+    monkeypatch.setattr(file_rows, "_USUAL_IN_BLOCK", 20)
+
+    def blocks(numbers: list[int]) -> dict[bytes, tuple[int, ...]]:
+        urls = [f"/{number:04}.nc" for number in numbers]
+        states = tuple(SourceState(url, Identity(nbytes=number)) for url, number in zip(urls, numbers, strict=True))
+        pieces = [CubePieceState(url=url, at={"/t": ((at, 0, 1),)}) for url, at in zip(urls, numbers, strict=True)]
+        layout = CubeLayout(axes={"/t": 500}, pieces=piece_columns(pieces))
+        made = encode_blocks(urls, Provenance("1", states, cube=layout), layout)
+        return {bytes(block.content): block.firsts for block in made}
+
+    before = blocks([number for number in range(400) if number != 123])
+    for numbers in (list(range(400)), [number for number in range(401) if number != 123]):
+        after = blocks(numbers)
+        assert len(before) > 10
+        assert len(after.keys() - before.keys()) in (1, 2)  # two if the new name is one at which a block begins
 
 
 @settings(max_examples=30)

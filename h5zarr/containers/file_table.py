@@ -11,171 +11,67 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from io import BytesIO
 from typing import Any, overload
 
 import numpy as np
 
+from h5zarr.containers.columns import are_there, import_pyarrow, make_integers, numbers_of, only_chunk
 from h5zarr.containers.cube_layout import CubeLayout
-from h5zarr.containers.parquet.columns import (
-    are_there,
-    import_pyarrow,
-    list_texts,
-    make_integers,
-    make_lists,
-    numbers_of,
-    only_chunk,
-)
 from h5zarr.containers.piece_columns import PieceColumns, RangeColumns
 from h5zarr.containers.provenance import Provenance
-from h5zarr.containers.source_state import SourceState, without_secrets
+from h5zarr.containers.references import LateFiles
+from h5zarr.containers.source_state import SourceState
 from h5zarr.errors import SURPRISES, MalformedFile
 from h5zarr.io.ranges import Column
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import Json
 from h5zarr.zarr_model.late_sequence import LateSequence
 
-FILE_TABLE = "files.parquet"
-_ROW_GROUP = 100_000
-_STATED = ("etag", "mtime", "version")
-_NUMBERS = ("number", "source", "piece")
-_RANGE = ("position", "start", "length")
+STATED = ("etag", "mtime", "version")
+NUMBERS = ("number", "source", "piece")
+RANGE = ("position", "start", "length")
+_COUNTED = ("urls", "sources", "pieces")
 
 
-# --- writing
+@dataclass(frozen=True, slots=True)
+class TableBlock:
+    """A part of the table. Its numbers of each kind count from the one in `firsts`."""
+
+    content: bytes | memoryview
+    firsts: tuple[int, ...] = (0,) * len(NUMBERS)
 
 
-def encode_files(urls: Sequence[str], provenance: Provenance, layout: CubeLayout) -> memoryview:
-    """Return the table of the files of a cube."""
-    rows = _Rows(urls)
-    states = [rows.add("source", number, state.url) for number, state in enumerate(provenance.sources)]
-    pieces = layout.columns
-    places = np.array([rows.add("piece", number, url) for number, url in enumerate(pieces.urls)], np.intp)
-    identities: list[Identity | None] = [None] * len(rows.texts)
-    for row, state in zip(states, provenance.sources, strict=True):
-        identities[row] = state.identity
-    pyarrow = import_pyarrow()
-    at = _encode_ranges(pyarrow, pieces.ranges, places, len(rows.texts))
-    lacks = _encode_lacks(pyarrow, pieces, places, len(rows.texts))
-    numbers = {name: rows.numbers(name) for name in _NUMBERS}
-    axes = {"axes": json.dumps(pieces.ranges.axes)}
-    out, writer = pyarrow.BufferOutputStream(), None
-    for first in range(0, max(1, len(rows.texts)), _ROW_GROUP):  # so that not all texts are in memory twice
-        part = slice(first, first + _ROW_GROUP)
-        columns = {
-            **_encode_states(pyarrow, rows.texts[part], identities[part]),
-            **{name: _optional(pyarrow, column[part]) for name, column in numbers.items()},
-            "at": at[part],
-            "lacks": lacks[part],
-        }
-        table = pyarrow.table(columns).replace_schema_metadata(axes)
-        writer = writer or pyarrow.parquet.ParquetWriter(out, table.schema, compression="zstd")
-        writer.write_table(table, row_group_size=_ROW_GROUP)
-    if writer is not None:
-        writer.close()
-    return memoryview(out.getvalue())
-
-
-def _encode_states(pyarrow: Any, urls: Sequence[str], identities: Sequence[Identity | None]) -> dict[str, Any]:
-    """Return the columns of names and states."""
-    sizes = np.fromiter((0 if one is None else one.nbytes for one in identities), np.int64, len(identities))
-    is_known = np.fromiter((one is not None for one in identities), bool, len(identities))
-    return {
-        "url": list_texts(pyarrow, [_encode_url(url) for url in urls]),
-        "nbytes": make_integers(pyarrow, sizes, is_known),
-        **{name: list_texts(pyarrow, [getattr(one, name, None) for one in identities]) for name in _STATED},
-    }
-
-
-class _Rows:
-    """Rows of the table. A file that is a URL, was read, and is part of the cube has one row for all of that."""
-
-    def __init__(self, urls: Sequence[str]) -> None:
-        self.texts = list(urls)
-        self._numbers = {name: [-1] * len(urls) for name in _NUMBERS}
-        self._numbers["number"] = list(range(len(urls)))
-        self._known: dict[str, list[int]] | None = None
-
-    def add(self, kind: str, number: int, url: str) -> int:
-        """Return the row of a file that has a number of some kind. Several with the same name have a row each."""
-        row = self._find(self._numbers[kind], number, url)
-        self._numbers[kind][row] = number
-        return row
-
-    def _find(self, taken: list[int], number: int, url: str) -> int:
-        # Usually, all files are numbered in the same way.
-        if number < len(taken) and taken[number] < 0 and self.texts[number] == url:
-            return number
-        if self._known is None:
-            self._known = {}
-            for row, text in enumerate(self.texts):
-                self._known.setdefault(without_secrets(text), []).append(row)
-        shown = without_secrets(url)
-        for row in self._known.get(shown, ()):
-            if taken[row] < 0:
-                return row
-        self.texts.append(shown)
-        for column in self._numbers.values():
-            column.append(-1)
-        self._known.setdefault(shown, []).append(len(self.texts) - 1)
-        return len(self.texts) - 1
-
-    def numbers(self, kind: str) -> Column:
-        """Return the number of each row; -1 for none."""
-        return np.array(self._numbers[kind], np.int64)
-
-
-def _encode_url(url: str) -> str:
-    """Return a URL as text that any reader of Parquet can decode."""
-    is_plain = url.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in url)
-    return url if is_plain and not url.startswith('"') else json.dumps(url)
-
-
-def _decode_url(text: str) -> str:
-    return str(json.loads(text)) if text.startswith('"') else text
-
-
-def _optional(pyarrow: Any, column: Column) -> Any:
-    return make_integers(pyarrow, np.maximum(column, 0), column >= 0)
-
-
-def _encode_ranges(pyarrow: Any, ranges: RangeColumns, places: Column, count: int) -> Any:
-    """Return a list of ranges for each row. `places` has the rows of the files, which may be in another order."""
-    order = np.argsort(places, kind="stable")
-    counts = np.zeros(count, np.int64)
-    counts[places] = np.diff(ranges.ends)
-    per_file = counts[places[order]]
-    at = np.repeat(ranges.ends[:-1][order] - np.cumsum(per_file) + per_file, per_file) + np.arange(per_file.sum())
-    names = pyarrow.array([str(path) for path in ranges.axes], pyarrow.string())
-    axis = names.take(make_integers(pyarrow, ranges.axis[at]))
-    numbers = [make_integers(pyarrow, getattr(ranges, name)[at]) for name in _RANGE]
-    struct = pyarrow.StructArray.from_arrays([axis, *numbers], names=["axis", *_RANGE])
-    return make_lists(pyarrow, np.concatenate([[0], np.cumsum(counts)]), struct)
-
-
-def _encode_lacks(pyarrow: Any, pieces: PieceColumns, places: Column, count: int) -> Any:
-    by_row = {int(places[number]): some for number, some in pieces.lacks.items()}
-    counts = np.zeros(count, np.int64)
-    for row, some in by_row.items():
-        counts[row] = len(some)
-    texts = [path for row in sorted(by_row) for path in by_row[row]]
-    return make_lists(pyarrow, np.concatenate([[0], np.cumsum(counts)]), list_texts(pyarrow, texts))
-
-
-def describe_files(content: memoryview, urls: Sequence[str], provenance: Provenance, layout: CubeLayout) -> Json:
-    """Return what `.zmetadata` says about the table, so that it is read only when it is needed."""
+def describe_files(urls: Sequence[str], provenance: Provenance, layout: CubeLayout) -> dict[str, Json]:
+    """Return what the metadata say about the table, so that it is read only when it is needed."""
     counts = {"urls": len(urls), "sources": len(provenance.sources), "pieces": len(layout.pieces)}
-    return {**counts, "first": urls[0] if urls else "", "digest": digest_of(content)}
+    return {**counts, "first": urls[0] if urls else ""}
 
 
 def digest_of(content: bytes | memoryview) -> str:
-    """Return the digest by which `.zmetadata` knows the table."""
+    """Return the digest by which the metadata know a table."""
     return sha256(content).hexdigest()[:32]
 
 
-# --- reading
+def not_described() -> MalformedFile:
+    """Return the error for metadata that describe no table."""
+    return MalformedFile("the table of the files of the cube is not described in h5zarr's form")
+
+
+def find_late_files(
+    described: Json, provenance: Provenance, load: Callable[[], Sequence[TableBlock]]
+) -> tuple[Provenance, LateSequence[str], LateFiles]:
+    """Return provenance, URLs and states of files that are read with `load` when they are needed."""
+    cube = provenance.cube
+    counts = {kind: described.get(kind) for kind in _COUNTED}
+    is_ours = cube is not None and all(type(count) is int and count >= 0 for count in counts.values())
+    if not is_ours or cube is None or not isinstance(described.get("first"), str):
+        raise not_described()
+    table = FileTable(axes=dict(cube.axes), counts=counts, load=load)
+    found = replace(provenance, sources=table.sources(), cube=replace(cube, pieces=table.pieces()))
+    return found, table.urls(), LateFiles(described["first"], table.expected())
 
 
 @dataclass(slots=True, eq=False)
@@ -187,8 +83,8 @@ class FileTable:
 
     axes: dict[str, int]
     counts: dict[str, int]
-    load: Callable[[], bytes]
-    _found: bytes | None = field(default=None, repr=False)
+    load: Callable[[], Sequence[TableBlock]]
+    _found: Sequence[TableBlock] | None = field(default=None, repr=False)
 
     def urls(self) -> LateSequence[str]:
         """The URLs in the order of their numbers."""
@@ -235,7 +131,7 @@ class FileTable:
     def _identities(self, kind: str) -> _Identities:
         table, rows = self._table(), make_integers(import_pyarrow(), self._rows(kind))
         with _expecting_our_form():
-            found = table.select(["nbytes", *_STATED]).take(rows)
+            found = table.select(["nbytes", *STATED]).take(rows)
             return _Identities(*(column.to_pylist() for column in found.columns))
 
     def _expected(self) -> Sequence[Identity | None]:
@@ -254,7 +150,7 @@ class FileTable:
             at, lacks = only_chunk(taken["at"]), taken["lacks"].to_pylist()
             ends = numbers_of(pyarrow, at.offsets)
             struct = at.values
-            position, start, length = (numbers_of(pyarrow, struct.field(name)) for name in _RANGE)
+            position, start, length = (numbers_of(pyarrow, struct.field(name)) for name in RANGE)
             coded = struct.field("axis").dictionary_encode()
             axes, axis = tuple(map(str, coded.dictionary.to_pylist())), numbers_of(pyarrow, coded.indices)
             extents = np.array([self.axes[path] for path in axes], np.int64)
@@ -315,10 +211,20 @@ class _States(Sequence[SourceState]):
         return SourceState(_decode_url(self.texts[number]), identity)
 
 
-def _read_table(content: bytes) -> Any:
+def _read_table(blocks: Sequence[TableBlock]) -> Any:
+    pyarrow = import_pyarrow()
     with _expecting_our_form():
-        file = import_pyarrow().parquet.ParquetFile(BytesIO(content))
-        return file.read(use_threads=False).combine_chunks()
+        return pyarrow.concat_tables([_read_block(pyarrow, block) for block in blocks]).combine_chunks()
+
+
+def _read_block(pyarrow: Any, block: TableBlock) -> Any:
+    table = pyarrow.parquet.ParquetFile(BytesIO(block.content)).read(use_threads=False).combine_chunks()
+    for name, first in zip(NUMBERS, block.firsts, strict=True):
+        if first and len(table):
+            column = only_chunk(table[name])
+            moved = make_integers(pyarrow, numbers_of(pyarrow, column) + first, are_there(column))
+            table = table.set_column(table.schema.get_field_index(name), name, moved)
+    return table
 
 
 @contextmanager
@@ -329,3 +235,7 @@ def _expecting_our_form() -> Iterator[None]:
     except (*SURPRISES, pyarrow.ArrowException, OSError) as error:
         what = f"the table of the files of the cube does not have h5zarr's form ({type(error).__name__})"
         raise MalformedFile(what) from None
+
+
+def _decode_url(text: str) -> str:
+    return str(json.loads(text)) if text.startswith('"') else text
