@@ -6,7 +6,7 @@ a folder here and a row in `registry.py`. All other code asks the registry.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -95,7 +95,7 @@ class State:
     identity: Identity | None = None
     what: str = ""
     is_replaceable: bool = True
-    sources: tuple[str, ...] | None = None
+    sources: Sequence[str] | None = None
 
 
 ABSENT = State(Content.NOTHING)

@@ -23,13 +23,13 @@ LoadStored: TypeAlias = Callable[[int], bytes]
 class KnownRecords:
     """What is known about records without reading them.
 
-    `totals` has no empty records. `load_stored` returns a record for copying, and `token` identifies the state of the
-    container.
+    `totals` has no empty records. `token` identifies the state of the container. `load_stored` returns a record for
+    copying, if its container keeps records in files.
     """
 
     totals: Mapping[int, RecordTotals]
-    load_stored: LoadStored
     token: str
+    load_stored: LoadStored | None = None
 
 
 class LateManifest:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,6 +27,7 @@ from h5zarr.containers.icechunk.storage import (
     quiet,
 )
 from h5zarr.containers.icechunk.store_keys import has_content, read_nodes
+from h5zarr.containers.icechunk.stored_files import GROUP, block_names, find_files, read_source_names
 from h5zarr.containers.output import output_timeout
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.references import Document, References, assemble, naming_errors
@@ -56,9 +57,13 @@ _GIVE_REGION = "Give region=us-east-1, or whichever it is, in {}, or set AWS_REG
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Snapshot:
-    """The content of a snapshot, and the repository's settings for accessing the files, as fsspec options."""
+    """The content of a snapshot, and the repository's settings for accessing the files, as fsspec options.
+
+    `blocks` are the names of the blocks with the files of a large cube.
+    """
 
     references: References
+    blocks: Sequence[str] = ()
     source_options: Mapping[str, Any] = field(repr=False)
 
 
@@ -127,7 +132,9 @@ def state_of(repository: Any, session: Any) -> State:
     own_metadata = (repository.lookup_snapshot(session.snapshot_id).metadata or {}).get("h5zarr")
     if not isinstance(own_metadata, dict):
         return State(Content.OTHER, identity, what="a branch that h5zarr did not write", sources=())
-    return State(Content.OWN, identity, sources=read_sources(own_metadata))
+    is_table = "files" in own_metadata
+    sources = read_source_names(session, own_metadata) if is_table else read_sources(own_metadata)
+    return State(Content.OWN, identity, sources=sources)
 
 
 def _read(place: Place, options: Mapping[str, Any], at: str, sources: Sources) -> Snapshot:
@@ -136,23 +143,34 @@ def _read(place: Place, options: Mapping[str, Any], at: str, sources: Sources) -
     storage = open_to_read(place, options)
     network = sources.access.network
     repository, session = ask(place, network.timeout_seconds, lambda: _open_session(storage, at, place))
-    stored = sync(read_nodes(session.store))
     # The function that is not asynchronous blocks all threads while it waits for the server.
     snapshot = sync(repository.inspect_snapshot_async(session.snapshot_id))
     snapshot = snapshot if isinstance(snapshot, dict) else json.loads(snapshot)
-    own_metadata = (snapshot["metadata"] or {}).get("h5zarr")
+    own_metadata: Json = (snapshot["metadata"] or {}).get("h5zarr")
+    has_table = isinstance(own_metadata, dict) and "files" in own_metadata
+    stored = sync(read_nodes(session.store, GROUP if has_table else ""))
     access = Access(storage_options=fsspec_options(options), network=network)
     files = RepositoryFiles(place, replace(sources, access=access))
     with naming_errors(place.shown):
         provenance = None if own_metadata is None else Provenance.from_json(own_metadata)
         manifests = find_manifests(snapshot)
+        late = None
+        if provenance is not None and has_table:
+            provenance, urls, late = find_files(own_metadata["files"], provenance, manifests, files)
+        else:
+            urls = read_urls(own_metadata)
+        manifests = {path: one for path, one in manifests.items() if path in stored}
         nodes = _with_keys(restore_nodes(stored, own_metadata), manifests)
-        urls = read_urls(own_metadata)
         if provenance is not None and urls is not None:
-            references = _read_late(nodes, provenance, LateArrays(manifests=manifests, files=files, urls=urls))
+            totals = own_metadata.get("totals")
+            arrays = LateArrays(
+                manifests=manifests, files=files, urls=urls, totals=totals or {}, snapshot=session.snapshot_id
+            )
+            references = replace(_read_late(nodes, provenance, arrays), late=late)
         else:
             references = read_listed(session, nodes, provenance, manifests, files)
-    return Snapshot(references=references, source_options=options_of_containers(repository.config))
+    blocks = block_names(own_metadata)
+    return Snapshot(references=references, source_options=options_of_containers(repository.config), blocks=blocks)
 
 
 def _with_keys(nodes: Mapping[str, Json], manifests: Collection[str]) -> dict[str, Json]:
@@ -162,9 +180,11 @@ def _with_keys(nodes: Mapping[str, Json], manifests: Collection[str]) -> dict[st
 
 def _read_late(nodes: Mapping[str, Json], provenance: Provenance, arrays: LateArrays) -> References:
     """Return the references that h5zarr wrote. Their chunks are located when they are used."""
-    found = assemble(Document(entries=encode_entries(nodes), provenance=provenance))
+    without_files = replace(provenance, sources=())
+    found = assemble(Document(entries=encode_entries(nodes), provenance=without_files))
     made = {**found.hierarchy.nodes, **arrays.locate(found.hierarchy.nodes)}
-    return replace(found, hierarchy=replace(found.hierarchy, nodes=made, urls=arrays.urls))
+    hierarchy = replace(found.hierarchy, nodes=made, urls=arrays.urls)
+    return replace(found, hierarchy=hierarchy, provenance=provenance)
 
 
 def _open_session(storage: Any, at: str, place: Place) -> tuple[Any, Any]:

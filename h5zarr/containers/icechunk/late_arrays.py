@@ -8,7 +8,7 @@ in all versions of Icechunk.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from os.path import join as join_path
 
@@ -25,7 +25,8 @@ from h5zarr.containers.icechunk.manifest_file import (
     no_chunks,
 )
 from h5zarr.containers.icechunk.storage import Place
-from h5zarr.containers.late_manifest import LateManifest
+from h5zarr.containers.late_manifest import KnownRecords, LateManifest
+from h5zarr.containers.record_totals import decode_records
 from h5zarr.containers.references import naming_errors
 from h5zarr.encode.inlining import Inlining
 from h5zarr.errors import MalformedFile, Problem, Unsupported
@@ -112,7 +113,7 @@ class RepositoryFiles:
 class SourceNumbers:
     """The numbers of source files, by Icechunk's locations of them."""
 
-    def __init__(self, urls: tuple[str, ...]) -> None:
+    def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls
         self._by_url: dict[str, int] = {}
         self._by_location: dict[str | None, int] = {}
@@ -130,17 +131,22 @@ class SourceNumbers:
             number = self._by_location.get(location)
         return number
 
-    def __reduce__(self) -> tuple[type[SourceNumbers], tuple[tuple[str, ...]]]:
+    def __reduce__(self) -> tuple[type[SourceNumbers], tuple[Sequence[str]]]:
         return SourceNumbers, (self._urls,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateArrays:
-    """The arrays of a snapshot that h5zarr wrote. `urls` are all files that it refers to."""
+    """The arrays of a snapshot that h5zarr wrote. `urls` are all files that it refers to.
+
+    `totals` says what the records of large arrays have, by path, and `snapshot` is the identifier of the snapshot.
+    """
 
     manifests: Mapping[str, ArrayManifests]
     files: RepositoryFiles
-    urls: tuple[str, ...]
+    urls: Sequence[str]
+    totals: Mapping[str, Json] = field(default_factory=dict)
+    snapshot: str = ""
 
     def locate(self, nodes: Mapping[str, object]) -> dict[str, ArrayNode]:
         """Return the arrays among `nodes` with their chunks, which are read when they are used.
@@ -156,8 +162,12 @@ class LateArrays:
         return {path: replace(node, manifest=late[path]) for path, node in arrays.items()}
 
     def _manifest(self, path: str, node: ArrayNode, numbers: SourceNumbers) -> LateManifest:
-        table = _PartTable(path, self.manifests[path], node.grid)
-        return LateManifest(partial(_load_manifests, table, self.files, numbers), table.record_size)
+        size, known = None, None
+        if (described := self.totals.get(path)) is not None:
+            size, totals = decode_records(path, described)
+            known = KnownRecords(totals, f"{self.snapshot}{path}")
+        table = _PartTable(path, self.manifests[path], node.grid, size)
+        return LateManifest(partial(_load_manifests, table, self.files, numbers), table.record_size, known)
 
 
 def _is_coordinate(path: str, node: ArrayNode) -> bool:
@@ -170,9 +180,12 @@ def _read_all(manifest: LateManifest) -> None:
 
 
 class _PartTable:
-    """The manifests of an array, and the range of chunk numbers in each. Most records have the size of a manifest."""
+    """The manifests of an array, and the range of chunk numbers in each.
 
-    def __init__(self, path: str, manifests: ArrayManifests, grid: ChunkGrid) -> None:
+    Records have `record_size` chunks. If that is not known, most have the size of a manifest.
+    """
+
+    def __init__(self, path: str, manifests: ArrayManifests, grid: ChunkGrid, record_size: int | None = None) -> None:
         self.path, self.manifests, self.grid = path, manifests, grid
         parts = manifests.parts
         rank = len(grid.shape)
@@ -181,9 +194,9 @@ class _PartTable:
         begin = np.array([part.begin for part in parts], np.int64).reshape(len(parts), rank)
         end = np.array([part.end for part in parts], np.int64).reshape(len(parts), rank)
         self.first, self.last = grid.number(begin), grid.number(end - 1)
+        self.record_size = record_size or self._usual_size()
 
-    @property
-    def record_size(self) -> int:
+    def _usual_size(self) -> int:
         steps, times = np.unique(np.diff(np.sort(self.first)), return_counts=True)
         usual = int(steps[np.argmax(times)]) if len(steps) else self.grid.chunk_count
         return max(1, usual)
@@ -224,10 +237,12 @@ def _decode(content: bytes, name: str, table: _PartTable) -> ListedChunks:
 
 
 def _within(grid: ChunkGrid, listed: ListedChunks, first: int, count: int) -> ListedChunks:
-    """Return the chunks with the numbers from `first` on, at most `count`."""
+    """Return the chunks with the numbers from `first` on, at most `count`, in row-major order."""
     numbers = grid.number(listed.index)
-    is_wanted = (numbers >= first) & (numbers < first + count)
-    return listed if is_wanted.all() else listed.select(np.flatnonzero(is_wanted))
+    rows = np.flatnonzero((numbers >= first) & (numbers < first + count))
+    if (np.diff(numbers[rows]) < 0).any():  # manifests are sorted, but several may be in any order
+        rows = rows[np.argsort(numbers[rows], kind="stable")]
+    return listed if np.array_equal(rows, np.arange(len(numbers))) else listed.select(rows)
 
 
 def _to_manifest(table: _PartTable, listed: ListedChunks, files: RepositoryFiles, numbers: SourceNumbers) -> Manifest:

@@ -7,7 +7,7 @@ containers; when it reads, it compares the unescaped location. So a prefix conta
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -19,6 +19,7 @@ from h5zarr.io.location import Location
 from h5zarr.io.protocols import grammar_of, protocol_of
 from h5zarr.io.source import Identity
 from h5zarr.zarr_model.hierarchy import ArrayNode, Hierarchy
+from h5zarr.zarr_model.joined_manifest import is_late
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LEGAL = "/-._~!$&'()*+,;=:@"
@@ -42,33 +43,41 @@ class Located:
     modified: datetime | None = None
 
 
-def locate_sources(hierarchy: Hierarchy, provenance: Provenance, shown: str) -> dict[int, Located]:
-    """Return the files that contain chunks of `hierarchy`, by the number of their URL.
+class LocatedFiles(dict[int, Located]):
+    """Files as Icechunk sees them, by the number of their URL. Each is located when it is first used."""
 
-    Raises OutputError, with `shown` for the output, naming each file that Icechunk cannot refer to.
-    """
-    found, refused = {}, []
-    for number in sorted(_used(hierarchy)):
-        url = hierarchy.urls[number]
-        if why := _refuse(url):
-            refused.append(f"{Location.parse(url)}: {why}")
-            continue
+    def __init__(self, hierarchy: Hierarchy, provenance: Provenance) -> None:
+        super().__init__()
+        self._urls, self._provenance = hierarchy.urls, provenance
+
+    def __missing__(self, number: int) -> Located:
+        url = self._urls[number]
         location, prefix = _locate(url)
-        etag, modified = _state(url, _identity(number, url, provenance))
-        found[number] = Located(location=location, prefix=prefix, etag=etag, modified=modified)
-    if refused:
-        remedy = "Give a location that Icechunk can read with target_url=URL, or write JSON."
-        raise OutputError(shown, f"Icechunk cannot refer to {'; '.join(refused)}", remedy=remedy)
-    return found
+        etag, modified = _state(url, _identity(number, url, self._provenance))
+        self[number] = Located(location=location, prefix=prefix, etag=etag, modified=modified)
+        return self[number]
+
+    def prefixes(self, used: Iterable[int], shown: str) -> set[str]:
+        """Return the prefixes of files that are used.
+
+        Raises OutputError, with `shown` for the output, naming each file that Icechunk cannot refer to.
+        """
+        refused = [f"{Location.parse(url)}: {why}" for number in used if (why := _refuse(url := self._urls[number]))]
+        if refused:
+            remedy = "Give a location that Icechunk can read with target_url=URL, or write JSON."
+            raise OutputError(shown, f"Icechunk cannot refer to {'; '.join(refused)}", remedy=remedy)
+        return {self[number].prefix for number in used}
 
 
-def _used(hierarchy: Hierarchy) -> set[int]:
-    """Return the numbers of the URLs that contain chunks."""
+def used_files(hierarchy: Hierarchy) -> list[int]:
+    """Return the numbers of the URLs that contain chunks: all of them, if the chunks are too many to be in memory."""
     used: set[int] = set()
     for node in hierarchy.nodes.values():
+        if isinstance(node, ArrayNode) and is_late(node.manifest):
+            return list(range(len(hierarchy.urls)))
         if isinstance(node, ArrayNode) and node.manifest.count:
             used |= set(np.unique(node.manifest.source).tolist())
-    return used
+    return sorted(used)
 
 
 def _refuse(url: str) -> str:
@@ -169,10 +178,10 @@ def _round_up(mtime: str) -> datetime:
     return moment + timedelta(seconds=1) if fraction and fraction[0].strip(".0") else moment
 
 
-def prefixes_of(located: Sequence[Located], known: Sequence[str]) -> list[str]:
+def lacking_prefixes(prefixes: Iterable[str], known: Sequence[str]) -> list[str]:
     """Return the prefixes that need a container: those that no `known` container covers."""
     lacking: list[str] = []
-    for one in sorted(located, key=lambda each: len(each.prefix)):
-        if not one.prefix.startswith((*known, *lacking)):
-            lacking.append(one.prefix)
+    for prefix in sorted(prefixes, key=len):
+        if not prefix.startswith((*known, *lacking)):
+            lacking.append(prefix)
     return lacking

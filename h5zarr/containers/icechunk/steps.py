@@ -1,7 +1,8 @@
 """Write many references in several commits, so that memory does not grow with their number.
 
 Icechunk keeps about 400 bytes for each reference until it is committed. So references are committed in steps to a
-temporary branch. The branch of the user then moves from its old to its new snapshot, once.
+temporary branch. The branch of the user then moves from its old to its new snapshot, once. References that are not in
+memory are read for each step.
 """
 
 from __future__ import annotations
@@ -10,56 +11,102 @@ import secrets
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from h5zarr.containers.icechunk.virtual_refs import split_sizes
+from h5zarr.containers.records import Rows
+from h5zarr.containers.streamed_records import StoredRecord, StreamedRecords
 from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations, Hierarchy, Manifest
+from h5zarr.zarr_model.joined_manifest import as_joined, is_late
 
 _STEP = 200_000  # references in a commit, if manifests allow
 _NAME = "h5zarr-writing-"
 _ABANDONED_SECONDS = 3600
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """Some of the references of an array: rows of its manifest."""
+class Share(NamedTuple):
+    """Some of the references of an array, without inlined chunks."""
 
     path: str
-    rows: slice
-
-    def of(self, manifest: ChunkLocations) -> Manifest:
-        """Return these rows, without inlined chunks."""
-        source = manifest.source
-        return Manifest(
-            index=manifest.index[self.rows],
-            address=manifest.address[self.rows],
-            nbytes=manifest.nbytes[self.rows],
-            source=source if isinstance(source, int | np.integer) else source[self.rows],
-        )
+    references: Manifest
 
 
-def plan_steps(hierarchy: Hierarchy) -> list[list[Share]]:
-    """Return the references to set before each commit. No manifest gets references in two steps."""
-    steps: list[list[Share]] = []
-    room = 0
+def plan_steps(hierarchy: Hierarchy) -> Iterator[list[Share]]:
+    """Yield the references to set before each commit. No manifest gets references in two steps."""
+    step, room = list[Share](), _STEP
     for path, node in hierarchy.nodes.items():
         if not isinstance(node, ArrayNode) or not node.manifest.count:
             continue
-        edges = _edges(node)
-        begin = 0
-        while begin < len(edges) - 1:
-            if room <= 0 or (room < _STEP and edges[begin + 1] - edges[begin] > room):
-                steps.append([])
-                room = _STEP
-            end = max(begin + 1, int(np.searchsorted(edges, edges[begin] + room, "right")) - 1)
-            steps[-1].append(Share(path, slice(int(edges[begin]), int(edges[end]))))
-            room -= int(edges[end] - edges[begin])
-            begin = end
-    return steps
+        for references in _parts(node):
+            if step and references.count > room:
+                yield step
+                step, room = [], _STEP
+            step.append(Share(path, references))
+            room -= references.count
+    if step:
+        yield step
+
+
+def _parts(node: ArrayNode) -> Iterator[Manifest]:
+    """Yield the references of an array in row-major order, those of several manifests at a time."""
+    grid = node.grid.grid_shape
+    if is_late(node.manifest) and grid:
+        for number, record in StreamedRecords(as_joined(node.manifest, grid), grid, record_size(node), _never):
+            assert not isinstance(record, StoredRecord)
+            if len(record.place):
+                yield rows_of(to_manifest(record, number * record_size(node), grid), slice(None))
+        return
+    for begin, end in _spans(_edges(node)):
+        yield rows_of(node.manifest, slice(begin, end))
+
+
+def _never(_: object) -> bool:
+    return False
+
+
+def record_size(node: ArrayNode) -> int:
+    """Return the number of chunks in the manifests that share positions along the first axis."""
+    grid = node.grid.grid_shape
+    return split_sizes(node).get(0, grid[0]) * prod(grid[1:])
+
+
+def to_manifest(rows: Rows, first: int, grid: tuple[int, ...]) -> Manifest:
+    """Return the chunks of a record whose first chunk has number `first`."""
+    return Manifest(
+        index=np.stack(np.unravel_index(first + rows.place, grid), axis=1),
+        address=rows.address,
+        nbytes=rows.nbytes,
+        source=rows.source,
+        inline=_unravel_keys(rows, first, grid),
+    )
+
+
+def _unravel_keys(rows: Rows, first: int, grid: tuple[int, ...]) -> dict[tuple[int, ...], bytes]:
+    places = np.unravel_index(first + np.array(list(rows.inline), np.int64), grid)
+    return dict(zip(zip(*(axis.tolist() for axis in places), strict=True), rows.inline.values(), strict=True))
+
+
+def rows_of(manifest: ChunkLocations, rows: Any) -> Manifest:
+    """Return some of the references, without inlined chunks."""
+    source = manifest.source
+    return Manifest(
+        index=manifest.index[rows],
+        address=manifest.address[rows],
+        nbytes=manifest.nbytes[rows],
+        source=source if isinstance(source, int | np.integer) else source[rows],
+    )
+
+
+def _spans(edges: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows, as long as a step allows."""
+    begin = 0
+    while begin < len(edges) - 1:
+        end = max(begin + 1, int(np.searchsorted(edges, edges[begin] + _STEP, "right")) - 1)
+        yield int(edges[begin]), int(edges[end])
+        begin = end
 
 
 def _edges(node: ArrayNode) -> Sequence[int]:

@@ -20,8 +20,8 @@ async def has_content(store: Any) -> bool:
     return any([name != "zarr.json" async for name in store.list_dir("")])
 
 
-async def read_nodes(store: Any) -> dict[str, Json]:
-    """Return the metadata of all nodes, by path, groups before their members."""
+async def read_nodes(store: Any, hidden: str = "") -> dict[str, Json]:
+    """Return the metadata of all nodes, by path, groups before their members; without the group `hidden`."""
     root = await _get(store, "zarr.json")
     found = {"/": {"zarr_format": 3, "node_type": "group"} if root is None else json.loads(root)}
     level = ["/"]
@@ -30,6 +30,7 @@ async def read_nodes(store: Any) -> dict[str, Json]:
         for path in level:
             above = path.rstrip("/")
             inside += [f"{above}/{name}" async for name in store.list_dir(above[1:]) if name != "zarr.json"]
+        inside = [path for path in inside if path != f"/{hidden}"]
         texts = await get_all(store, [f"{path[1:]}/zarr.json" for path in inside])
         documents = {path: json.loads(text) for path, text in zip(inside, texts, strict=True) if text is not None}
         found |= documents

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from h5zarr.containers.parquet.parquet_writing import METADATA, OURS, token_of
 from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.record_totals import decode_totals
 from h5zarr.containers.references import naming_errors
 from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.zarr_model.chunk_keys import KeyLayout
@@ -130,8 +131,4 @@ def _with_totals(array: ArrayParts, described: Json) -> ArrayParts:
     if described is None:
         return array
     numbers = [part.first // array.record_size for part in array.parts]
-    counts, nbytes, inlined = described["counts"], described["nbytes"], described["inlined"]
-    if not all(type(one) is int and one >= 0 for one in (*counts, *nbytes, *inlined)):
-        raise MalformedFile(f"{array.path}: the totals of its records are not numbers")
-    rows = zip(numbers, counts, nbytes, inlined, strict=True)
-    return replace(array, totals={number: RecordTotals(*one) for number, *one in rows})
+    return replace(array, totals=decode_totals(array.path, numbers, described))

@@ -18,11 +18,13 @@ from typing import NamedTuple, Protocol, TypeAlias
 from h5zarr.containers.container import Fitted
 from h5zarr.containers.file_rows import encode_files
 from h5zarr.containers.file_table import describe_files, digest_of
+from h5zarr.containers.late_manifest import KnownRecords
 from h5zarr.containers.output import dump
 from h5zarr.containers.parquet.part_files import carry_empty, encode_part, with_token
-from h5zarr.containers.parquet.records import HeldRecords, find_records, spans_of
-from h5zarr.containers.parquet.streamed_records import StoredRecord, StreamedRecords
 from h5zarr.containers.provenance import Provenance
+from h5zarr.containers.record_totals import encode_totals
+from h5zarr.containers.records import HeldRecords, find_records, spans_of
+from h5zarr.containers.streamed_records import StoredRecord, StreamedRecords
 from h5zarr.errors import OutputError
 from h5zarr.zarr_model.grid import RegularGrid
 from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations, GroupNode, Json, RecordTotals, sum_nbytes
@@ -67,8 +69,12 @@ def write_parquet(fitted: Fitted, provenance: Provenance, out: FileSink, *, reco
 
 def _find_records(manifest: ChunkLocations, grid: tuple[int, ...], size: int) -> Records:
     if is_late(manifest) and grid:
-        return StreamedRecords(as_joined(manifest, grid), grid, size)
+        return StreamedRecords(as_joined(manifest, grid), grid, size, _has_files)
     return find_records(manifest, grid, size)
+
+
+def _has_files(known: KnownRecords) -> bool:
+    return known.load_stored is not None
 
 
 def choose_record_size(count: int) -> int:
@@ -113,7 +119,7 @@ def _write(
         out.write_file(FILE_TABLE, table)
     written = {name: _write_records(name, found, urls, token, out) for name, found in arrays.items()}
     own["files"] = {name: spans_of([one.number for one in some]) for name, some in written.items()}
-    own["totals"] = {name: _totals(some) for name, some in written.items()}
+    own["totals"] = {name: encode_totals(one.totals for one in some) for name, some in written.items()}
     out.write_file(METADATA, dump(document).encode())
 
 
@@ -148,15 +154,6 @@ def _write_records(name: str, records: Records, urls: Sequence[str], token: str,
             written.append(_Written(number, totals))
         out.write_file(f"{name}/refs.{number}.parq", content)
     return written
-
-
-def _totals(written: Sequence[_Written]) -> dict[str, Json]:
-    """Return what the records of an array have, for readers that need not load them for that."""
-    return {
-        "counts": [one.totals.count for one in written],
-        "nbytes": [one.totals.nbytes for one in written],
-        "inlined": [one.totals.inline_count for one in written],
-    }
 
 
 def _check(arrays: Mapping[str, Records], shown: str) -> None:

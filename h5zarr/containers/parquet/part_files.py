@@ -26,7 +26,7 @@ from h5zarr.containers.columns import (
     numbers_of,
     only_chunk,
 )
-from h5zarr.containers.parquet.records import Rows
+from h5zarr.containers.records import Rows
 from h5zarr.errors import MalformedFile
 from h5zarr.io.ranges import Column
 from h5zarr.zarr_model.hierarchy import TO_THE_END

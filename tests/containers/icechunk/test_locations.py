@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from h5zarr.containers.icechunk.locations import Located, locate_sources, prefixes_of
+from h5zarr.containers.icechunk.locations import Located, LocatedFiles, lacking_prefixes, used_files
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.source_state import SourceState
 from h5zarr.errors import OutputError
@@ -27,7 +27,10 @@ def hierarchy_of(tmp_path: Path, url: str) -> Hierarchy:
 
 def locate(tmp_path: Path, url: str, identity: Identity = KNOWN, read_from: str | None = None) -> Located:
     provenance = Provenance("0", (SourceState(read_from or url, identity),))
-    return locate_sources(hierarchy_of(tmp_path, url), provenance, "out")[0]
+    hierarchy = hierarchy_of(tmp_path, url)
+    located = LocatedFiles(hierarchy, provenance)
+    located.prefixes(used_files(hierarchy), "out")
+    return located[0]
 
 
 @pytest.mark.parametrize(
@@ -81,9 +84,11 @@ def test_what_icechunk_cannot_read_is_named_without_secrets(tmp_path: Path, url:
 
 def test_files_without_chunks_need_no_place(tmp_path: Path) -> None:
     hierarchy = replace(hierarchy_of(tmp_path, "/data/o.nc"), urls=("/data/o.nc", "zip://a::b.zip"))
-    assert set(locate_sources(hierarchy, Provenance("0"), "out")) == {0}
+    located = LocatedFiles(hierarchy, Provenance("0"))
+    assert located.prefixes(used_files(hierarchy), "out") == {"file:///data/"}
+    assert set(located) == {0}
 
 
 def test_only_containers_that_lack_are_made() -> None:
-    located = [Located(location="", prefix=prefix) for prefix in ("file:///a/b/", "file:///a/", "s3://x/", "s3://y/")]
-    assert sorted(prefixes_of(located, ["s3://x/"])) == ["file:///a/", "s3://y/"]
+    prefixes = ("file:///a/b/", "file:///a/", "s3://x/", "s3://y/")
+    assert sorted(lacking_prefixes(prefixes, ["s3://x/"])) == ["file:///a/", "s3://y/"]

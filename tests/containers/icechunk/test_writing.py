@@ -206,7 +206,7 @@ def test_rejected_references_are_named_and_nothing_is_written(
     tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = make_numbers(tmp_path / "numbers.h5", np.arange(4000))
-    monkeypatch.setattr(icechunk_writing, "prefixes_of", lambda located, known: [])
+    monkeypatch.setattr(icechunk_writing, "lacking_prefixes", lambda prefixes, known: [])
     with pytest.raises(OutputError, match=r"/x: Icechunk rejects 4 references to .*numbers\.h5, .*chunk \(\d\)"):
         translate(source, url_of(place))
     assert not place.exists()
@@ -347,7 +347,7 @@ def test_a_repository_on_s3_refers_to_files_on_s3_and_notices_when_they_change(t
         buckets.pipe_file(source, content)
         choices: dict[str, Any] = {"storage_options": options, "output_options": {**options, "region": "us-east-1"}}
         with monkeypatch.context() as without_containers:
-            without_containers.setattr(icechunk_writing, "prefixes_of", lambda located, known: [])
+            without_containers.setattr(icechunk_writing, "lacking_prefixes", lambda prefixes, known: [])
             with pytest.raises(OutputError, match="rejects 1 reference"):
                 translate(source, out, **choices)
         for message in ("first", "second"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.containers.late_manifest import KnownRecords, LateManifest
-from h5zarr.containers.parquet.records import Rows, identify, number_chunks
+from h5zarr.containers.records import Rows, identify, number_chunks
 from h5zarr.errors import MalformedFile
 from h5zarr.io.ranges import Column
 from h5zarr.zarr_model.hierarchy import ChunkLocations, RecordTotals
@@ -21,19 +20,32 @@ from h5zarr.zarr_model.joined_manifest import JoinedManifest, Window
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record that another container has in the same form: what is in it, and how to load it as it is stored."""
+    """A record that is stored in the same form: as number `number` of a container."""
 
-    totals: RecordTotals
-    load: Callable[[], bytes]
+    known: KnownRecords
+    number: int
+
+    @property
+    def totals(self) -> RecordTotals:
+        return self.known.totals[self.number]
+
+    def load(self) -> bytes:
+        """Return the record as it is stored."""
+        assert self.known.load_stored is not None
+        return self.known.load_stored(self.number)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamedRecords:
-    """The records of `size` chunks each of a grid, in ascending order."""
+    """The records of `size` chunks each of a grid, in ascending order.
+
+    Those that are stored in the same form are not read, where the container can use them: `copies_from` tells.
+    """
 
     manifest: JoinedManifest
     grid: tuple[int, ...]
     size: int
+    copies_from: Callable[[KnownRecords], bool]
 
     @property
     def most(self) -> int:
@@ -65,7 +77,7 @@ class StreamedRecords:
                     continue
                 if self._is_same(window, record, record + shift):
                     yield from pending.finish()
-                    yield record + shift, StoredRecord(totals, partial(known.load_stored, record))
+                    yield record + shift, StoredRecord(known, record)
                 else:
                     yield from pending.add(window.read(record))
         yield from pending.finish()
@@ -75,7 +87,8 @@ class StreamedRecords:
         chunks, moved = window.chunks, (window.position - window.first) * window.stride
         if not isinstance(chunks, LateManifest) or chunks.record_size != self.size or window.grid[1:] != self.grid[1:]:
             return None
-        return chunks.known if moved % self.size == 0 else None
+        known = chunks.known
+        return known if known is not None and moved % self.size == 0 and self.copies_from(known) else None
 
     def _is_same(self, window: Window, record: int, number: int) -> bool:
         """Return whether a record has the same rows here as where it is stored."""

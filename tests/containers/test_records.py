@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from h5zarr.containers.parquet.records import find_records, spans_of
+from h5zarr.containers.records import find_records, spans_of
 from h5zarr.errors import Unsupported
 from h5zarr.zarr_model.hierarchy import Manifest
 
