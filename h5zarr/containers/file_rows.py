@@ -21,7 +21,7 @@ from h5zarr.io.ranges import Column
 from h5zarr.io.source import Identity
 
 _ROW_GROUP = 100_000
-_USUAL_IN_BLOCK, _MOST_IN_BLOCK = 8_192, 32_768
+_USUAL_IN_BLOCK, _MOST_IN_BLOCK = 4_096, 16_384
 
 
 def encode_files(urls: Sequence[str], provenance: Provenance, layout: CubeLayout) -> memoryview:

@@ -16,6 +16,8 @@ from h5zarr.commands.combine.members import Member, times_of
 from h5zarr.commands.combine.times import CommonTimes
 from h5zarr.encode.inlining import Budget
 from h5zarr.errors import NotJoinable, Unrepresentable
+from h5zarr.filters import blosc
+from h5zarr.filters.blosc import COMPRESSORS, SHUFFLES
 from h5zarr.zarr_model.data_types import encode_dtype, encode_serializer
 from h5zarr.zarr_model.fill_values import encode_fill
 from h5zarr.zarr_model.grid import whole_grid
@@ -25,7 +27,7 @@ from h5zarr.zarr_model.vlen_text import encode_texts
 
 Values = npt.NDArray[Any]
 _MISSING_TIME = -(2**63) + 2  # netCDF's default for 64-bit integers
-_LARGE = 1024  # bytes from which compression pays off
+_LARGE, _VERY_LARGE = 1 << 10, 1 << 16  # bytes from which compression pays off
 _LEVEL = 4
 
 
@@ -73,11 +75,18 @@ def write_inline(
 def make_inline(
     values: Values, dimension_names: tuple[str, ...], attributes: Mapping[str, Json], *, compressed: bool = False
 ) -> ArrayNode:
-    """Return an array with these values in one inlined chunk, which may be compressed."""
+    """Return an array with these values in one inlined chunk. It is compressed if that is asked for, or if it is large.
+
+    A cube of half a million files has as many times, which every update writes again.
+    """
     dtype = values.dtype
     content = encode_texts(values) if dtype.kind == "O" else values.tobytes()
     codecs: tuple[Json, ...] = (encode_serializer(dtype),)
-    if compressed and len(content) > _LARGE:
+    if dtype.kind != "O" and len(content) > _VERY_LARGE:
+        settings = (2, 2, dtype.itemsize, len(content), _LEVEL, SHUFFLES.index("shuffle"), COMPRESSORS.index("zstd"))
+        content = blosc.encode(content, settings)
+        codecs += (blosc.to_codec(settings, None),)
+    elif compressed and len(content) > _LARGE:
         content = zlib.compress(content, _LEVEL)
         codecs += ({"name": "numcodecs.zlib", "configuration": {"level": _LEVEL}},)
     return ArrayNode(

@@ -25,7 +25,7 @@ from h5zarr.io.location import Location
 from h5zarr.io.ranges import Column
 from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations, Hierarchy
 
-_MANIFEST = 20_000
+_MANIFEST = 8_000  # an update writes the last one of each array again
 _LARGEST_PLAIN = 65_535  # Icechunk's maximum for the size up to which locations stay uncompressed
 _BATCH = 20_000
 _SPARSE = 4  # a sparser box of the grid is not passed as a whole
