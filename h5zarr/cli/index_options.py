@@ -35,6 +35,7 @@ examples:
   h5zarr index '/data/**/*.nc' refs/ --prune                    remove references of files that are gone
   h5zarr index 's3://bucket/**/*.nc' refs/ --dask tcp://scheduler:8786
   h5zarr index '/data/**/*.nc' refs/ --cube all.parquet --along time    one dataset, kept up to date
+  h5zarr index '/data/**/*.nc' refs/ --cube all.parquet --along time --format none     nothing but the cube
   h5zarr index --config archive.toml                            all collections of an archive, with their options
   h5zarr index --config archive.toml --collection ocean --dry-run
   h5zarr index '/data/**/*.nc' refs/ --log-format json --push-metrics http://pushgateway:9091
@@ -78,7 +79,8 @@ def add_index_options(parser: argparse.ArgumentParser) -> None:
         "--format",
         type=output_format,
         default="json",
-        help="container for each file: json, json.gz, json.zst, parquet or icechunk (default json)",
+        help="container for each file: json, json.gz, json.zst, parquet or icechunk (default json); none if only the "
+        "cubes are wanted",
     )
     form.add_argument(
         "--name",

@@ -99,8 +99,8 @@ def write_text(place: str | None, text: str, complain: Complain = complain) -> N
 
 
 def output_format(text: str) -> str:
-    """Return the name of a format. The registry is loaded only now: --help needs no numpy."""
-    from h5zarr.containers.registry import output_formats
+    """Return the name of a format. The containers are loaded only now: --help needs no numpy."""
+    from h5zarr.commands.index.output_formats import output_formats
 
     if text not in (known := output_formats()):
         raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(known)}{suggestion(text, known)}")

@@ -93,19 +93,6 @@ def _by_bytes(head: bytes) -> Container | None:
     return next((container for container in CONTAINERS if container.recognise_bytes(head)), None)
 
 
-def output_formats() -> dict[str, str]:
-    """Return the formats that `index` offers, and the suffix of each."""
-    return {name: suffix for container in reversed(CONTAINERS) for name, suffix in container.traits.formats.items()}
-
-
-def container_of_format(name: str) -> Container:
-    """Return the container with a format of this name. Raises ArgumentError for an unknown name."""
-    found = next((container for container in CONTAINERS if name in container.traits.formats), None)
-    if found is None:
-        raise ArgumentError(f"format is {name!r}, but must be one of {', '.join(output_formats())}")
-    return found
-
-
 def mark_location(container: Container, location: Location) -> Location:
     """Return a location prefixed with the mark of a container, if it has one."""
     return location.marked(container.traits.mark) if container.traits.mark else location

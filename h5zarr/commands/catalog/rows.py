@@ -17,7 +17,7 @@ def writable(text: str) -> str:
 
 
 class Status(StrEnum):
-    """The state of a source in the catalog.
+    """The state of a source in the catalog. References are its own or, if the index writes none, those in its cubes.
 
     - `INDEXED`: references exist, of the source as last seen.
     - `INDEXED_WITH_PROBLEMS`: the same, but parts of the source are left out; `problems` names them.
@@ -85,9 +85,9 @@ class Row:
     `source` has no secrets. `found_by` is the pattern or list that found it: only a run that lists the same can tell
     that it has vanished. `identity` is the state of the file when it was read, or when it was listed if reading failed.
     `related` holds the states of other files it refers to, as JSON by URL. `output` is relative to the directory of the
-    index. `settings` is a digest of the options that affect it. `reason` and `remedy` describe the last failure, and
-    `attempts` counts failures since the source changed. `problems` name what is left out of the references or, after a
-    failure, why there are none.
+    index, and empty if nothing but cubes is made. `settings` is a digest of the options that affect it. `reason` and
+    `remedy` describe the last failure, and `attempts` counts failures since the source changed. `problems` name what is
+    left out of the references or, after a failure, why there are none.
     """
 
     source: str

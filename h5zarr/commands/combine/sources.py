@@ -67,7 +67,9 @@ class FoundSources:
 
 
 def find_pieces(sources: CubeSources, access: Access) -> FoundSources:
-    """Return what to open: files and references. The directory of an index stands for its references."""
+    """Return what to open: files and references. The directory of an index stands for its references, if it has any,
+    or its files.
+    """
     given = [sources] if isinstance(sources, str | os.PathLike | Translation) else list(sources)
     urls: list[str] = []
     unusable: list[tuple[str, H5ZarrError]] = []
@@ -83,7 +85,7 @@ def find_pieces(sources: CubeSources, access: Access) -> FoundSources:
             continue
         for row in sorted(Catalog(place).rows(), key=lambda row: natural_order(row.source)):
             if row.status.is_indexed:
-                urls.append(place.locate(row.output))
+                urls.append(place.locate(row.output) if row.output else row.source)
             else:
                 unusable.append((row.source, _explain(row)))
     if plain or not (urls or translated or unusable):

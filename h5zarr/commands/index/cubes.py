@@ -10,7 +10,9 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from h5zarr.commands.catalog.place import STATE, Place
+from h5zarr.commands.combine.pieces import UNCUT
 from h5zarr.commands.combine.recipe import USUAL_RECIPE, Recipe
+from h5zarr.commands.translate.options import Options
 from h5zarr.commands.update.shards import FOLDER, ShardStore
 from h5zarr.commands.update.update_result import CubeUpdate
 from h5zarr.commands.update.updating import ON_MISFIT, HowToUpdate, bring_up_to_date
@@ -125,6 +127,20 @@ def check_cubes(specs: Sequence[CubeSpec], place: Place, access: Access, options
     for spec in specs:
         output = Output(location=Location.parse(spec.out), storage_options=options, network=access.network)
         check_output_before(output, Location.parse(place.url), 3, is_file=False)
+
+
+def options_for_cubes(options: Options, name: str, specs: Sequence[CubeSpec]) -> Options:
+    """Return how to read files of which nothing but cubes is made: as `combine` does, with arrays left whole.
+
+    Raises ArgumentError if no cube is given, or options for the references of each file.
+    """
+    if not specs:
+        what = "format='none' writes no references for each file, and there is no cube to make of them"
+        raise ArgumentError(what, remedy="Name a cube, or choose another format.")
+    if options != Options() or name != "{path}":
+        what = "format='none' writes no references for each file, so they need no names and no options"
+        raise ArgumentError(what, remedy="Leave out name=, group=, include= and the like, or give them to the cubes.")
+    return replace(options, chunk_nbytes=UNCUT)
 
 
 def follow(

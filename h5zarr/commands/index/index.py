@@ -14,8 +14,9 @@ from h5zarr.commands.catalog.place import STATE, Place, check_directory
 from h5zarr.commands.catalog.rows import Row
 from h5zarr.commands.catalog.source_names import source_name
 from h5zarr.commands.catalog.waiting import Stopped, wait_for
-from h5zarr.commands.index.cubes import CubeSpec, check_cubes
+from h5zarr.commands.index.cubes import CubeSpec, check_cubes, options_for_cubes
 from h5zarr.commands.index.index_report import FAIL_ON, IndexReport
+from h5zarr.commands.index.output_formats import container_of_format, container_of_output, output_formats
 from h5zarr.commands.index.planning import Plan
 from h5zarr.commands.index.run_id import check_run_id
 from h5zarr.commands.index.running import IndexJob, IndexRun, IndexWatch
@@ -23,7 +24,7 @@ from h5zarr.commands.index.work import IndexSettings
 from h5zarr.commands.index.workers import ExecutorWorkers, LocalWorkers, Workers, dask_client
 from h5zarr.commands.translate.options import make_options
 from h5zarr.containers.container import Container, Output
-from h5zarr.containers.registry import container_of_format, mark_location, output_formats, require_output
+from h5zarr.containers.registry import mark_location, require_output
 from h5zarr.containers.target import check_target
 from h5zarr.errors import ArgumentError, SourceGone
 from h5zarr.io.access import Access
@@ -86,7 +87,7 @@ def index(
     out
         The directory for references and catalog, as a path or URL.
     format
-        The container for each file: json, json.gz, json.zst, parquet or icechunk.
+        The container for each file: json, json.gz, json.zst, parquet or icechunk; none if only `cubes` are wanted.
     name
         Template for the names of outputs, with {path}, {directory}, {name}, {stem} and {hash}; the suffix follows
         from `format`.
@@ -162,8 +163,9 @@ def index(
     """
     require_catalog(str(Location.parse(os.fspath(out))))
     container = container_of_format(format)  # raises for an unknown one
-    example = Location.parse(f"{os.fspath(out)}/x{output_formats()[format]}")
-    require_output(mark_location(container, example), f"format={format!r}")
+    if container is not None:
+        example = Location.parse(f"{os.fspath(out)}/x{output_formats()[format]}")
+        require_output(mark_location(container, example), f"format={format!r}")
     if dask is not None:
         require("distributed", "dask=")
     if isinstance(sources, str | os.PathLike):
@@ -176,7 +178,21 @@ def index(
     access = Access.from_options(storage_options, network, limits, allow, anon=anon)
     place = Place(out, output_options, access.network)
     check_directory(place)
-    _check_repositories(container, place)
+    if container is not None:
+        _check_repositories(container, place)
+    options = make_options(
+        group=group,
+        include=include,
+        exclude=exclude,
+        zarr_format=zarr_format,
+        nz=nz,
+        chunk_bytes=chunk_bytes,
+        inline_bytes=inline_bytes,
+        max_inline_bytes=max_inline_bytes,
+        joinable=joinable,
+    )
+    specs = tuple(map(CubeSpec.of, cubes))
+    check_cubes(specs, place, access, output_options)
     settings = IndexSettings(
         out=place.url,
         format=format,
@@ -184,21 +200,9 @@ def index(
         access=access,
         output_options=dict(output_options or {}),
         overwrite=overwrite,
-        options=make_options(
-            group=group,
-            include=include,
-            exclude=exclude,
-            zarr_format=zarr_format,
-            nz=nz,
-            chunk_bytes=chunk_bytes,
-            inline_bytes=inline_bytes,
-            max_inline_bytes=max_inline_bytes,
-            joinable=joinable,
-        ),
+        options=options if container is not None else options_for_cubes(options, name, specs),
         at_once=at_once,
     )
-    specs = tuple(map(CubeSpec.of, cubes))
-    check_cubes(specs, place, access, output_options)
     job = IndexJob(
         cubes=specs,
         name=name,
@@ -277,8 +281,8 @@ def _is_output(url: str, place: Place) -> bool:
     name = place.name_of(url)
     if name is None:
         return False
-    parts, suffixes = name.split("/"), tuple(output_formats().values())
-    return parts[0] == STATE or any(part.endswith(suffixes) for part in parts)
+    parts = name.split("/")
+    return parts[0] == STATE or any(container_of_output(part) is not None for part in parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class IndexReport:
     given_up, vanished
         Sources that failed too often, and sources that are gone.
     pruned_count
-        How many outputs of vanished sources were removed.
+        How many vanished sources were removed, with their references.
     states
         Counts of the listed and the vanished sources by status, after the run.
     indexed_count, with_problems_count, with_problems, failed

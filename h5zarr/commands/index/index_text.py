@@ -78,8 +78,8 @@ def _vanished_lines(report: IndexReport, phrase: Callable[[str], str]) -> list[s
     if not report.vanished:
         return []
     is_one = len(report.vanished) == 1
-    kept = phrase(f"{'its' if is_one else 'their'} references are kept; prune=True removes them")
-    pruned = f"{counted(report.pruned_count, 'output')} removed"
+    kept = phrase("it is kept; prune=True removes it" if is_one else "they are kept; prune=True removes them")
+    pruned = f"{report.pruned_count:,} removed"
     head = f"{counted(len(report.vanished), 'source')} vanished: {pruned if report.pruned_count else kept}"
     return [head, *_some([readable(source) for source in report.vanished])]
 

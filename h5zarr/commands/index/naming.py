@@ -43,7 +43,10 @@ def check_template(template: str) -> None:
 
 
 class Names:
-    """Gives each source a unique name that is not the directory of another name."""
+    """Gives each source a unique name that is not the directory of another name.
+
+    Without a suffix, nothing is written for a source, and its name is empty.
+    """
 
     def __init__(self, template: str, suffix: str, taken: Iterable[str] = ()) -> None:
         check_template(template)
@@ -56,6 +59,8 @@ class Names:
 
     def give(self, source: str, path: str) -> str:
         """Return the name for a source found at `path` below the directory that was searched."""
+        if not self._suffix:
+            return ""
         plain = self._fill(source, path)
         name = plain + self._suffix
         mark = source

@@ -70,7 +70,7 @@ class Plan:
 class Rules:
     """How outputs are named and made, and how often to try. `settings` is a digest of how outputs are made.
 
-    If `strict`, sources with problems count as failed.
+    `suffix` is empty if there are no outputs. If `strict`, sources with problems count as failed.
     """
 
     template: str
@@ -79,6 +79,10 @@ class Rules:
     max_attempts: int
     force: bool = False
     strict: bool = False
+
+    def fits(self, output: str) -> bool:
+        """Return whether an output is of the format of this job, which may have none."""
+        return output.endswith(self.suffix) if self.suffix else not output
 
 
 def make_plan(listing: Listing, known: Iterable[Known | Row], rules: Rules) -> Plan:
@@ -101,7 +105,7 @@ def make_plan(listing: Listing, known: Iterable[Known | Row], rules: Rules) -> P
         plan.states[row.status] += 1
         if now is None:
             plan.vanished.append(row)
-        elif row.output.endswith(rules.suffix):
+        elif rules.fits(row.output):
             _sort_in(plan, now, row, rules)
             plan.adopted += [] if row.found_by else [_adopt(row, now.found_by)]
         else:

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 from h5zarr.commands.catalog.place import STATE, Place
 from h5zarr.commands.catalog.rows import Row, Status, writable
+from h5zarr.commands.index.output_formats import container_of_output
 from h5zarr.commands.index.watching import encode_related
 from h5zarr.commands.index.work import IndexSettings
-from h5zarr.containers.container import Container, Content, Output
+from h5zarr.containers.container import Content, Output
 from h5zarr.containers.references import References
-from h5zarr.containers.registry import container_of_format, mark_location, output_formats
+from h5zarr.containers.registry import mark_location
 from h5zarr.errors import H5ZarrError
 from h5zarr.io.access import Access
 from h5zarr.io.location import Location
@@ -43,7 +44,7 @@ def _output_of(name: str) -> str | None:
     parts = name.split("/")
     for count in range(1, len(parts) + 1):
         above = "/".join(parts[:count])
-        container = _container_named(above)
+        container = container_of_output(above)
         if container is not None and container.traits.is_directory is (count < len(parts)):
             return None if container.traits.has_commits else above
     return None
@@ -51,20 +52,16 @@ def _output_of(name: str) -> str | None:
 
 def is_references(place: Place, name: str) -> bool:
     """Return whether an output still is references, and not something else that has taken their place."""
-    container = _container_named(name)
-    assert container is not None
+    container = container_of_output(name)
+    if container is None:
+        return False
     location = mark_location(container, Location.parse(place.locate(name)))
     output = Output(location=location, storage_options=place.storage_options, network=place.network)
     return container.state(output).content in (Content.OWN, Content.REFERENCES)
 
 
-def _container_named(name: str) -> Container | None:
-    formats = [one for one, suffix in output_formats().items() if name.endswith(suffix)]
-    return container_of_format(formats[0]) if formats else None
-
-
 def _read(place: Place, name: str) -> References:
-    container = _container_named(name)
+    container = container_of_output(name)
     assert container is not None
     sources = Sources(urls=(), access=Access(storage_options=place.storage_options, network=place.network))
     try:

@@ -232,7 +232,9 @@ class IndexRun:
             self._remove_output(self._replaced.pop())
 
     def _remove_output(self, name: str) -> bool:
-        """Remove an output, and return True. Whatever else has taken its place stays."""
+        """Remove an output, if there is one, and return True. Whatever else has taken its place stays."""
+        if not name:
+            return True
         if not is_references(self.place, name):
             return False
         self.place.remove(name)

@@ -19,6 +19,7 @@ from h5zarr.commands.catalog.listing import ask_identity
 from h5zarr.commands.catalog.place import Place
 from h5zarr.commands.catalog.rows import UNWRITTEN, Row, Status, settings_of
 from h5zarr.commands.combine.recipe import Recipe
+from h5zarr.commands.index.output_formats import container_of_format, output_formats
 from h5zarr.commands.index.planning import Task
 from h5zarr.commands.index.watching import encode_related
 from h5zarr.commands.translate.options import Options
@@ -26,7 +27,7 @@ from h5zarr.commands.translate.translate import run_translation
 from h5zarr.commands.translate.translation import Translation
 from h5zarr.commands.update.shards import ShardStore
 from h5zarr.containers.container import Output
-from h5zarr.containers.registry import container_of_format, mark_location, output_formats
+from h5zarr.containers.registry import mark_location
 from h5zarr.display import counted
 from h5zarr.errors import (
     H5ZarrError,
@@ -51,6 +52,7 @@ class IndexSettings:
 
     If `strict`, a source with problems is a failure. A process works on `at_once` sources at a time and starts none
     after `seconds`, so that batches stay short. For each of `recipes`, it leaves a shard of the files that it has read.
+    If the format is `none`, that is all it leaves.
     """
 
     out: str = field(repr=False)
@@ -125,9 +127,10 @@ def index_batch(tasks: Sequence[Task], settings: IndexSettings) -> Batch:
     with ThreadPoolExecutor(settings.at_once) as pool:
         found = list(pool.map(work, range(len(tasks))))
     for recipe in settings.recipes:
-        # What a shard has is also in the outputs, so the cube gets it in any case.
+        # What a shard has is also in the outputs or the files, so the cube gets it in any case.
         with suppress(H5ZarrError):
-            ShardStore(place, recipe, settings.access).add([read[number] for number in sorted(read)])
+            files = [read[number] for number in sorted(read)]
+            ShardStore(place, recipe, settings.access).add(files, keep_few=not settings.suffix)
     left = [task for task, one in zip(tasks, found, strict=True) if one is None]
     return Batch([one for one in found if one is not None], left)
 
@@ -135,17 +138,10 @@ def index_batch(tasks: Sequence[Task], settings: IndexSettings) -> Batch:
 def index_one(
     task: Task, settings: IndexSettings, place: Place, on_read: Callable[[Translation], None] | None = None
 ) -> Done:
-    """Write the references of one source and return the result. `on_read` gets what was written."""
+    """Write the references of one source and return the result. `on_read` gets what was translated."""
     started = time.perf_counter()
     try:
-        out = Location.parse(place.prepare(task.output))
-        output = Output(
-            location=mark_location(container_of_format(settings.format), out),
-            storage_options=settings.output_options,
-            source_options=settings.access.options_for(task.url),
-            overwrite=settings.overwrite,
-            network=settings.access.network,
-        )
+        output = _output(task, settings, place)
         accept = partial(reject_unreadable, strict=settings.strict)
         made = run_translation(Location.parse(task.url), output, settings.options, settings.access, accept=accept)
     except H5ZarrError as error:
@@ -160,6 +156,20 @@ def index_one(
     # Without the file's state, the next run could not tell whether the same file fails again.
     identity = task.identity or ask_identity(task.url, settings.access)
     return Done(task, failed_row(replace(task, identity=identity), settings, failure, seconds), _is_temporary(failure))
+
+
+def _output(task: Task, settings: IndexSettings, place: Place) -> Output | None:
+    """Return where the references of a source go; None if none are written."""
+    container = container_of_format(settings.format)
+    if container is None:
+        return None
+    return Output(
+        location=mark_location(container, Location.parse(place.prepare(task.output))),
+        storage_options=settings.output_options,
+        source_options=settings.access.options_for(task.url),
+        overwrite=settings.overwrite,
+        network=settings.access.network,
+    )
 
 
 def reject_unreadable(made: Translation, *, strict: bool = False) -> None:

@@ -222,7 +222,7 @@ def _reasons(row: Row) -> Iterator[tuple[str, str]]:
     if row.status is Status.INDEXED_WITH_PROBLEMS:
         yield from dict.fromkeys((str(problem), problem.remedy) for problem in row.problems)
     elif row.status is Status.VANISHED:
-        yield "the source was no longer found", "h5zarr index --prune removes the references."
+        yield "the source was no longer found", "h5zarr index --prune removes it."
     else:
         yield without_source(row), row.remedy
 

@@ -12,7 +12,7 @@ from itertools import islice
 from h5zarr.commands.catalog.catalog import Catalog
 from h5zarr.commands.catalog.listing import ask_identity, list_sources, nothing_found
 from h5zarr.commands.catalog.place import DATA_SUFFIXES, Place
-from h5zarr.commands.catalog.rows import Status
+from h5zarr.commands.catalog.rows import Known, Row, Status
 from h5zarr.commands.catalog.source_names import source_name
 from h5zarr.commands.combine.sources import index_at, is_many
 from h5zarr.containers.registry import container_of
@@ -27,7 +27,8 @@ from h5zarr.opening import open_hierarchy
 class ArchiveFile:
     """A file: how to open it, its name in references, and its state, if known.
 
-    `url` may be that of references to the file; `place` is the directory of an index, if `address` is a name in it.
+    `url` may be that of references to the file; `place` is the directory of an index, if `address` is a name in it. An
+    index may have no references: then the file itself is read.
     `failure` says why the file cannot be joined, if that is known already.
     """
 
@@ -119,14 +120,20 @@ def _list_index(place: Place, *, is_all: bool) -> tuple[list[ArchiveFile], Calla
         if row.status in (Status.VANISHED, Status.FAILED):
             others.append(row.source)
         elif row.status.is_indexed:
-            found.append(ArchiveFile(row.output, row.source, row.identity, "", place))
+            found.append(_indexed(row, place))
         else:
             stale.append(row.source)
     for whole in catalog.find(stale):
         why = f"it is {whole.status} in the index: {whole.reason}"
-        found.append(ArchiveFile(whole.output, whole.source, whole.identity, why, place))
+        found.append(_indexed(whole, place, why))
     known = () if is_all else {*others, *(file.name for file in found)}
     return found, (lambda name: True) if is_all else known.__contains__
+
+
+def _indexed(row: Known | Row, place: Place, failure: str = "") -> ArchiveFile:
+    if row.output:
+        return ArchiveFile(row.output, row.source, row.identity, failure, place)
+    return ArchiveFile(row.source, row.source, row.identity, failure)
 
 
 def _is_references(location: Location) -> bool:

@@ -35,7 +35,7 @@ from h5zarr.io.source import Identity
 
 FOLDER = f"{STATE}/shards"
 _SMALL, _LARGE = ".json", ".parquet"
-_FEWEST = 8  # files; fewer are read again, which is cheap
+_FEWEST = 8  # files; the references of fewer are read again, which is cheap
 _TOGETHER = 32  # small shards that become a large one
 _EXPECTED = 20_000  # files: a shard may inline its share of what a cube of so many files may
 _OPTIONS = ("files", "along", "on_duplicate", "constant", "attributes", "group", "include", "exclude")
@@ -71,14 +71,14 @@ class ShardStore:
         """Return whether a cube is made in this way."""
         return _digest(recipe) == _digest(self.recipe)
 
-    def add(self, files: Sequence[Translation]) -> None:
-        """Join files that were just read, and keep the result.
+    def add(self, files: Sequence[Translation], *, keep_few: bool = False) -> None:
+        """Join files that were just read, and keep the result; a few only if asked to.
 
         Files that do not fit together are left to the cube, which says why.
         """
         is_wanted = name_test(self.recipe.files)
         wanted = [one for one in files if is_wanted(one.hierarchy.urls[0])]
-        if len(wanted) < _FEWEST:
+        if not wanted or (len(wanted) < _FEWEST and not keep_few):
             return
         options = self.recipe.options
         pieces = [translated_piece(one, self.access, options) for one in wanted]

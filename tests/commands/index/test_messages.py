@@ -105,7 +105,7 @@ ENDS: dict[str, tuple[IndexReport, list[str]]] = {
     "one vanished": (
         ended(vanished=["/data/a.nc"], unchanged_count=3),
         [
-            "1 source vanished: its references are kept; --prune removes them",
+            "1 source vanished: it is kept; --prune removes it",
             "  /data/a.nc",
             "nothing to do: 3 sources unchanged",
         ],
@@ -113,7 +113,7 @@ ENDS: dict[str, tuple[IndexReport, list[str]]] = {
     "two vanished": (
         ended(vanished=["/data/a.nc", "/data/b.nc"]),
         [
-            "2 sources vanished: their references are kept; --prune removes them",
+            "2 sources vanished: they are kept; --prune removes them",
             "  /data/a.nc",
             "  /data/b.nc",
             "nothing to do: 0 sources unchanged",
@@ -121,12 +121,12 @@ ENDS: dict[str, tuple[IndexReport, list[str]]] = {
     ),
     "one pruned": (
         ended(vanished=["/data/a.nc"], pruned_count=1),
-        ["1 source vanished: 1 output removed", "  /data/a.nc", "nothing to do: 0 sources unchanged"],
+        ["1 source vanished: 1 removed", "  /data/a.nc", "nothing to do: 0 sources unchanged"],
     ),
     "many pruned": (
         ended(vanished=[f"/data/{number}.nc" for number in range(22)], pruned_count=22),
         [
-            "22 sources vanished: 22 outputs removed",
+            "22 sources vanished: 22 removed",
             *(f"  /data/{number}.nc" for number in range(20)),
             "  and 2 more",
             "nothing to do: 0 sources unchanged",
@@ -206,7 +206,7 @@ def test_a_summary_groups_sources_by_reason() -> None:
         "",
         "vanished: the source was no longer found",
         "  /data/gone.nc",
-        "  h5zarr index --prune removes the references.",
+        "  h5zarr index --prune removes it.",
     ]
     everything = list(summary_lines(summary, show_all=True))
     assert all(f"  {one.source}" in {line.partition(" (failed")[0] for line in everything} for one in others)
