@@ -85,6 +85,8 @@ class FileTable:
     counts: dict[str, int]
     load: Callable[[], Sequence[TableBlock]]
     _found: Sequence[TableBlock] | None = field(default=None, repr=False)
+    _names: list[str] | None = field(default=None, repr=False)
+    _known: tuple[Column, list[Identity | None]] | None = field(default=None, repr=False)
 
     def urls(self) -> LateSequence[str]:
         """The URLs in the order of their numbers."""
@@ -105,15 +107,24 @@ class FileTable:
     def __reduce__(self) -> Any:
         return FileTable, (self.axes, self.counts, self.load)
 
-    def _table(self) -> Any:
+    def _table(self, *names: str) -> Any:
+        """Return some columns."""
         # As it is stored, because it takes a tenth of the memory, and is used only a few times.
         if self._found is None:
             self._found = self.load()
-        return _read_table(self._found)
+        return _read_table(self._found, names)
+
+    def _urls_of(self, rows: Column) -> tuple[str, ...]:
+        """Return the names in some rows. Usually the same rows are wanted several times, so the text is shared."""
+        if self._names is None:
+            table = self._table("url")
+            with _expecting_our_form():
+                self._names = list(map(_decode_url, table["url"].to_pylist()))
+        return tuple(map(self._names.__getitem__, rows.tolist()))
 
     def _rows(self, kind: str) -> Column:
         """Return the rows that have a number of some kind, in the order of these numbers."""
-        table = self._table()
+        table = self._table(kind)
         with _expecting_our_form():
             column = only_chunk(table[kind])
             rows = np.flatnonzero(are_there(column))
@@ -123,30 +134,28 @@ class FileTable:
         return rows[np.argsort(numbers)]
 
     def _urls(self) -> Sequence[str]:
-        table, rows = self._table(), self._rows("number").tolist()
-        with _expecting_our_form():
-            texts = table["url"].to_pylist()
-            return tuple(_decode_url(texts[row]) for row in rows)
+        return self._urls_of(self._rows("number"))
 
-    def _identities(self, kind: str) -> _Identities:
-        table, rows = self._table(), make_integers(import_pyarrow(), self._rows(kind))
-        with _expecting_our_form():
-            found = table.select(["nbytes", *STATED]).take(rows)
-            return _Identities(*(column.to_pylist() for column in found.columns))
+    def _identities(self, kind: str) -> list[Identity | None]:
+        rows = self._rows(kind)
+        if self._known is None or not np.array_equal(self._known[0], rows):
+            table = self._table("nbytes", *STATED)
+            with _expecting_our_form():
+                found = table.take(make_integers(import_pyarrow(), rows))
+                stored = zip(*(column.to_pylist() for column in found.columns), strict=True)
+                self._known = rows, [None if one[0] is None else _identity(*one) for one in stored]
+        return self._known[1]
 
     def _expected(self) -> Sequence[Identity | None]:
         return self._identities("number")
 
     def _sources(self) -> Sequence[SourceState]:
-        table, rows = self._table(), self._rows("source").tolist()
-        with _expecting_our_form():
-            texts = table["url"].to_pylist()
-        return _States([texts[row] for row in rows], self._identities("source"))
+        return _States(self._urls_of(self._rows("source")), self._identities("source"))
 
     def _pieces(self) -> PieceColumns:
-        table, rows, pyarrow = self._table(), self._rows("piece"), import_pyarrow()
+        rows, table, pyarrow = self._rows("piece"), self._table("at", "lacks"), import_pyarrow()
         with _expecting_our_form():
-            taken = table.select(["url", "at", "lacks"]).take(make_integers(pyarrow, rows))
+            taken = table.take(make_integers(pyarrow, rows))
             at, lacks = only_chunk(taken["at"]), taken["lacks"].to_pylist()
             ends = numbers_of(pyarrow, at.offsets)
             struct = at.values
@@ -157,46 +166,21 @@ class FileTable:
             numbers = np.column_stack((position, start, length))
             if len(numbers) and ((numbers < 0).any() or (position + length > extents[axis]).any()):
                 raise ValueError("a file of a cube is outside of its axis")
-            urls = tuple(_decode_url(text) for text in taken["url"].to_pylist())
             columns = {"axis": axis, "position": position, "start": start, "length": length}
             lacking = {number: tuple(map(str, some)) for number, some in enumerate(lacks) if some}
-            return PieceColumns(urls=urls, ranges=RangeColumns(axes=axes, ends=ends, **columns), lacks=lacking)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Identities(Sequence[Identity | None]):
-    """The states of files, from columns; None for a file whose state is not known."""
-
-    nbytes: list[int | None]
-    etag: list[str | None]
-    mtime: list[str | None]
-    version: list[str | None]
-
-    def __len__(self) -> int:
-        return len(self.nbytes)
-
-    @overload
-    def __getitem__(self, number: int) -> Identity | None: ...
-    @overload
-    def __getitem__(self, number: slice) -> Sequence[Identity | None]: ...
-    def __getitem__(self, number: int | slice) -> Identity | Sequence[Identity | None] | None:
-        if isinstance(number, slice):
-            return [self[one] for one in range(len(self))[number]]
-        nbytes = self.nbytes[number]
-        if nbytes is None:
-            return None
-        return Identity(nbytes=nbytes, etag=self.etag[number], mtime=self.mtime[number], version=self.version[number])
+            ranges = RangeColumns(axes=axes, ends=ends, **columns)
+            return PieceColumns(urls=self._urls_of(rows), ranges=ranges, lacks=lacking)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _States(Sequence[SourceState]):
     """The names and states of files."""
 
-    texts: list[str]
-    identities: _Identities
+    urls: Sequence[str]
+    identities: Sequence[Identity | None]
 
     def __len__(self) -> int:
-        return len(self.texts)
+        return len(self.urls)
 
     @overload
     def __getitem__(self, number: int) -> SourceState: ...
@@ -208,19 +192,20 @@ class _States(Sequence[SourceState]):
         identity = self.identities[number]
         if identity is None:
             raise MalformedFile("the table of the files of the cube lacks the state of a file")
-        return SourceState(_decode_url(self.texts[number]), identity)
+        return SourceState(self.urls[number], identity)
 
 
-def _read_table(blocks: Sequence[TableBlock]) -> Any:
+def _read_table(blocks: Sequence[TableBlock], names: Sequence[str]) -> Any:
     pyarrow = import_pyarrow()
     with _expecting_our_form():
-        return pyarrow.concat_tables([_read_block(pyarrow, block) for block in blocks]).combine_chunks()
+        return pyarrow.concat_tables([_read_block(pyarrow, block, names) for block in blocks]).combine_chunks()
 
 
-def _read_block(pyarrow: Any, block: TableBlock) -> Any:
-    table = pyarrow.parquet.ParquetFile(BytesIO(block.content)).read(use_threads=False).combine_chunks()
+def _read_block(pyarrow: Any, block: TableBlock, names: Sequence[str]) -> Any:
+    file = pyarrow.parquet.ParquetFile(BytesIO(block.content))
+    table = file.read(columns=list(names), use_threads=False).select(names).combine_chunks()
     for name, first in zip(NUMBERS, block.firsts, strict=True):
-        if first and len(table):
+        if first and name in names and len(table):
             column = only_chunk(table[name])
             moved = make_integers(pyarrow, numbers_of(pyarrow, column) + first, are_there(column))
             table = table.set_column(table.schema.get_field_index(name), name, moved)
@@ -235,6 +220,10 @@ def _expecting_our_form() -> Iterator[None]:
     except (*SURPRISES, pyarrow.ArrowException, OSError) as error:
         what = f"the table of the files of the cube does not have h5zarr's form ({type(error).__name__})"
         raise MalformedFile(what) from None
+
+
+def _identity(nbytes: int, etag: str | None, mtime: str | None, version: str | None) -> Identity:
+    return Identity(nbytes=nbytes, etag=etag, mtime=mtime, version=version)
 
 
 def _decode_url(text: str) -> str:

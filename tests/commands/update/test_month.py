@@ -34,8 +34,8 @@ _PATIENCE = 300
 class Job:
     """The hourly job: `h5zarr index` with a cube."""
 
-    def __init__(self, sources: str, refs: str, cube: str, options: dict[str, Any] | None = None) -> None:
-        more = []
+    def __init__(self, sources: str, refs: str, cube: str, options: dict[str, Any] | None = None, **how: str) -> None:
+        more = [text for name, value in how.items() for text in (f"--{name}", value)]
         for key, value in (options or {}).items():
             more += ["--storage-options", f"{key}={value}", "--output-options", f"{key}={value}"]
         self.command = [sys.executable, "-m", "h5zarr", "index", sources, refs, "--cube", f"{cube},along=time"]
@@ -115,22 +115,26 @@ def live(archive: LivingArchive, job: Job, read: Callable[[], xr.Dataset], send:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("container", ["cube.json", "cube.parquet", "icechunk"])
-def test_a_month_on_disk(container: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("container", "format"),
+    [("cube.json", "json"), ("cube.parquet", "json"), ("cube.parquet", "none"), ("icechunk", "parquet")],
+)
+def test_a_month_on_disk(container: str, format: str, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
-    archive = LivingArchive(tmp_path / "data", random.Random(container))
+    archive = LivingArchive(tmp_path / "data", random.Random(f"{container} {format}"))
     cube = f"icechunk+file://{tmp_path}/repository" if container == "icechunk" else str(tmp_path / container)
 
     def read() -> xr.Dataset:
         with xr.open_dataset(cube, engine="h5zarr") as opened:
             return opened.load()
 
-    live(archive, Job(str(tmp_path / "data" / "*.nc"), str(tmp_path / "refs"), cube), read, lambda: None, seed=1)
+    job = Job(str(tmp_path / "data" / "*.nc"), str(tmp_path / "refs"), cube, format=format)
+    live(archive, job, read, lambda: None, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .fastparquet. engine is deprecated")
-@pytest.mark.parametrize("container", ["cube.json", "cube.parquet"])
+@pytest.mark.parametrize("container", ["cube.json", "cube.parquet", "icechunk"])
 def test_a_month_in_a_bucket(container: str, tmp_path: Path) -> None:
     s3fs = pytest.importorskip("s3fs")
     (tmp_path / "data").mkdir()
@@ -139,7 +143,7 @@ def test_a_month_in_a_bucket(container: str, tmp_path: Path) -> None:
         filesystem = s3fs.S3FileSystem(**options, skip_instance_cache=True)
         bucket = f"bucket-{secrets.token_hex(6)}"
         filesystem.mkdir(bucket)
-        cube = f"s3://{bucket}/{container}"
+        cube = f"icechunk+s3://{bucket}/repository" if container == "icechunk" else f"s3://{bucket}/{container}"
 
         def send() -> None:
             filesystem.invalidate_cache()
