@@ -18,7 +18,7 @@ from h5zarr.containers.icechunk.changed_refs import ChangedReferences, find_chan
 from h5zarr.containers.icechunk.extras import encode_extras, encode_urls, find_odd, sources_of, spell_out
 from h5zarr.containers.icechunk.icechunk_reading import read_icechunk, state_of
 from h5zarr.containers.icechunk.locations import LocatedFiles, lacking_prefixes, used_files
-from h5zarr.containers.icechunk.steps import Share, plan_steps, record_size, temporary_branch
+from h5zarr.containers.icechunk.steps import Share, plan_steps, prepared_ahead, record_size, temporary_branch
 from h5zarr.containers.icechunk.storage import (
     Place,
     ask,
@@ -220,7 +220,7 @@ class _Writer:
             session.store.sync_clear()
             self._set_metadata(session.store)
             snapshot = self._commit(session, f"{message} (part 1)", None)
-            for number, (step, following) in enumerate(pairwise(chain(steps, [None])), 2):
+            for number, (step, following) in enumerate(pairwise(chain(prepared_ahead(steps), [None])), 2):
                 session = repository.writable_session(temporary)
                 self._set_references(session.store, step or ())
                 if following is None:

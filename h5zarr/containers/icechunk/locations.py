@@ -6,10 +6,12 @@ containers; when it reads, it compares the unescaped location. So a prefix conta
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,6 +26,10 @@ from h5zarr.zarr_model.joined_manifest import is_late
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _LEGAL = "/-._~!$&'()*+,;=:@"
 _PLAIN = re.compile(r"[A-Za-z0-9\-._~!$&'()*+,;=:@]*")
+# A local path that is its own absolute path, and needs no escapes. Most are, and a cube may have many.
+_USUAL = re.compile(r"(?:/(?!\.{1,2}/)[A-Za-z0-9\-._~!$&'()*+,;=@]+){2,}")
+_MOST_DIRECTORIES = 16
+_FILE = "file://"
 _FRACTION = re.compile(r"\.\d+")
 _BUCKETS = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
 _WEB = ("http", "https")
@@ -82,6 +88,8 @@ def used_files(hierarchy: Hierarchy) -> list[int]:
 
 def _refuse(url: str) -> str:
     """Return why Icechunk cannot refer to a URL, or ""."""
+    if _is_usual(url):
+        return ""
     if _CONTROL.search(url):
         return "the name contains a control character"
     if not _is_text(url):
@@ -102,10 +110,12 @@ def _refuse(url: str) -> str:
 
 def _locate(url: str) -> tuple[str, str]:
     """Return the location of a URL, and the prefix of its container."""
+    if _is_usual(url):
+        return f"{_FILE}{url}", _prefix_of(url.rpartition("/")[0])
     location = Location.parse(url)
     if location.path is not None:
         path = location.absolute()
-        return f"file://{_escape(path)}", f"file://{_plain_directory(path)}"
+        return f"{_FILE}{_escape(path)}", f"{_FILE}{_plain_directory(path)}"
     root, name = location.split_root()
     protocol = location.protocol
     root = f"{_BUCKETS.get(protocol, protocol)}://{root.partition('://')[2]}"
@@ -126,6 +136,16 @@ def restore_url(location: str) -> str:
 def find_location(url: str) -> str | None:
     """Return the location of a URL; None if Icechunk cannot refer to it."""
     return None if _refuse(url) else _locate(url)[0]
+
+
+def _is_usual(url: str) -> bool:
+    return _USUAL.fullmatch(url) is not None and not url.endswith(("/.", "/.."))
+
+
+@lru_cache(maxsize=1024)
+def _prefix_of(directory: str) -> str:
+    # Cached, so that all files of a directory share the text.
+    return f"{_FILE}{directory}/"
 
 
 def _is_text(url: str) -> bool:
@@ -179,9 +199,18 @@ def _round_up(mtime: str) -> datetime:
 
 
 def lacking_prefixes(prefixes: Iterable[str], known: Sequence[str]) -> list[str]:
-    """Return the prefixes that need a container: those that no `known` container covers."""
+    """Return the prefixes that need a container: those that no `known` container covers.
+
+    Instead of many directories, that is the one that contains all of them: Icechunk compares files with each container.
+    """
     lacking: list[str] = []
     for prefix in sorted(prefixes, key=len):
         if not prefix.startswith((*known, *lacking)):
             lacking.append(prefix)
+    local = [prefix for prefix in lacking if prefix.startswith(_FILE)]
+    every = [*local, *(prefix for prefix in known if prefix.startswith(_FILE))]
+    if local and len(every) > _MOST_DIRECTORIES:
+        above = posixpath.commonpath([prefix.removeprefix(_FILE) for prefix in every])
+        if above != "/":
+            return [*(prefix for prefix in lacking if prefix not in local), f"{_FILE}{above}/"]
     return lacking

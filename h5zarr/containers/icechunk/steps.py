@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from math import prod
 from typing import Any, NamedTuple
@@ -48,6 +49,15 @@ def plan_steps(hierarchy: Hierarchy) -> Iterator[list[Share]]:
             room -= references.count
     if step:
         yield step
+
+
+def prepared_ahead(steps: Iterator[list[Share]]) -> Iterator[list[Share]]:
+    """Yield the steps. Each is read by another thread while the one before is committed."""
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, steps, None)
+        while (step := following.result()) is not None:
+            following = pool.submit(next, steps, None)
+            yield step
 
 
 def _parts(node: ArrayNode) -> Iterator[Manifest]:

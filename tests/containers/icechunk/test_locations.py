@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from h5zarr.containers.icechunk.locations import Located, LocatedFiles, lacking_prefixes, used_files
+from h5zarr.containers.icechunk import locations
+from h5zarr.containers.icechunk.locations import Located, LocatedFiles, find_location, lacking_prefixes, used_files
 from h5zarr.containers.provenance import Provenance
 from h5zarr.containers.source_state import SourceState
 from h5zarr.errors import OutputError
@@ -92,3 +93,31 @@ def test_files_without_chunks_need_no_place(tmp_path: Path) -> None:
 def test_only_containers_that_lack_are_made() -> None:
     prefixes = ("file:///a/b/", "file:///a/", "s3://x/", "s3://y/")
     assert sorted(lacking_prefixes(prefixes, ["s3://x/"])) == ["file:///a/", "s3://y/"]
+
+
+def test_many_directories_share_a_container() -> None:
+    months = [f"file:///data/2026/{month:02}/" for month in range(1, 30)]
+    assert lacking_prefixes(months[:16], []) == months[:16]
+    assert sorted(lacking_prefixes([*months, "s3://x/"], [])) == ["file:///data/2026/", "s3://x/"]
+    assert lacking_prefixes(months[16:17], months[:16]) == ["file:///data/2026/"]
+    assert lacking_prefixes(["s3://x/"], months) == ["s3://x/"]
+    elsewhere = [*months, "file:///scratch/"]
+    assert sorted(lacking_prefixes(elsewhere, [])) == sorted(elsewhere)  # not all files of the machine
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/data/a.nc", "/data/./a.nc", "/data/../a.nc", "/data//a.nc", "/data/a/..", "/data/a/.", "/data/a.nc/"),
+        *("/a.nc", "/a b/c.nc", "/data/a%20b.nc", "/data/a:b.nc", "/data/.hidden/a.nc", "/data/..a/b.nc"),
+        *("/dätä/a.nc", "/data/é.nc"),
+    ],
+)
+def test_usual_paths_are_located_as_all_others(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = find_location(path), _located(path)
+    monkeypatch.setattr(locations, "_is_usual", lambda url: False)
+    assert (find_location(path), _located(path)) == found
+
+
+def _located(path: str) -> Located:
+    return LocatedFiles(Hierarchy(nodes={}, urls=(path,)), Provenance("0"))[0]
