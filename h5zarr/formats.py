@@ -11,6 +11,7 @@ from typing import Any
 from h5zarr.errors import H5ZarrError, SourceError
 from h5zarr.hdf5.file import read_file
 from h5zarr.hdf5.model import H5File
+from h5zarr.hdf5.scope import WHOLE, Scope
 from h5zarr.io.access import Access
 from h5zarr.io.source import Source, open_source
 from h5zarr.io.span import Span
@@ -74,20 +75,20 @@ def scan_source(source: Source, limits: Limits = USUAL) -> H5File:
         return run(step, bounded(source.read_many, limits), source.planner)
 
 
-def scan_any(source: Source, limits: Limits = USUAL) -> H5File | ClassicFile:
-    """Return all metadata of an open source in any supported format."""
+def scan_any(source: Source, limits: Limits = USUAL, scope: Scope = WHOLE) -> H5File | ClassicFile:
+    """Return the metadata of an open source in any supported format: all, or those of one group."""
     with paused_collector(), naming_errors(source.url):
-        step = read_any(source.url, source.nbytes, limits)
+        step = read_any(source.url, source.nbytes, limits, scope)
         return run(step, bounded(source.read_many, limits), source.planner)
 
 
-def read_any(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File | ClassicFile]:
+def read_any(url: str, nbytes: int, limits: Limits = USUAL, scope: Scope = WHOLE) -> Step[H5File | ClassicFile]:
     """Return the metadata of a file, using the parser for its format, without extra rounds.
 
     The HDF5 parser first asks for the beginning of the file. If that is netCDF-3, the netCDF-3 parser continues with
     it.
     """
-    reading = read_file(url, nbytes, limits)
+    reading = read_file(url, nbytes, limits, scope)
     wanted = next(reading)
     assert isinstance(wanted[0], Span)
     assert wanted[0].address == 0

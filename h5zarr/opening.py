@@ -60,12 +60,15 @@ def open_hierarchy(
     verify: bool = True,
     at: str | None = None,
     options: Options | None = None,
+    group: str | None = None,
+    is_deep: bool = True,
 ) -> Opened:
     """Open references (JSON, Parquet or Icechunk) or scan an HDF5 or netCDF file, at a path or URL.
 
     `access` applies to the references and to the files they refer to. With `verify`, a file that differs from the
     recorded one raises SourceChanged when its first chunk is read. `at` is the branch, tag or snapshot of an Icechunk
-    repository. `options` say how a file is translated.
+    repository. `options` say how a file is translated. With `group`, only that group of a file is scanned, and if it
+    `is_deep` what is below, unless more is needed to show that.
     """
     location = Location.parse(url)
     sources = Sources(urls=(), access=access)
@@ -74,7 +77,7 @@ def open_hierarchy(
     with open_source(location, access) as source:
         if (references := decode_source(source, location, access.limits)) is not None:
             return _open_references(location, references, sources, verify)
-        return _open_file(source, location, sources, verify, options)
+        return _open_file(source, location, sources, verify, options, group, is_deep)
 
 
 def _open_references(location: Location, references: References, sources: Sources, verify: bool) -> Opened:
@@ -129,13 +132,22 @@ def open_translation(translation: Translation, access: Access) -> Opened:
     return Opened(url=translation.source, source=hierarchy.urls[0], hierarchy=hierarchy, sources=sources)
 
 
-def _open_file(source: Source, location: Location, sources: Sources, verify: bool, options: Options | None) -> Opened:
-    """Scan a file. If all of it was read, keep it in memory."""
+def _open_file(
+    source: Source,
+    location: Location,
+    sources: Sources,
+    verify: bool,
+    options: Options | None,
+    group: str | None,
+    is_deep: bool,
+) -> Opened:
+    """Scan a file, or a part of it. If all of it was read, keep it in memory."""
     # Imported here: references are opened without loading the parsers.
     from h5zarr.commands.translate.options import Options
     from h5zarr.commands.translate.translate import translate_source
 
-    translation = translate_source(source, location, options or Options(), sources.access)
+    how = options or Options()
+    translation = translate_source(source, location, how, sources.access, group=group, is_deep=is_deep)
     hierarchy = translation.hierarchy
     # The URL as given: the one in references has lost signatures and caches. The path, if relative, becomes absolute.
     own = location.for_references()[0]

@@ -7,7 +7,7 @@ structured types for records, datetime64, and `object` for variable-length text.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -177,6 +177,18 @@ class Tree:
     sources: tuple[str, ...]
     problems: tuple[Problem, ...] = ()
     warnings: tuple[Problem, ...] = ()
+
+    def about(self, group: str) -> Tree:
+        """Return the tree without the problems of other groups. Without such a group, return the whole tree."""
+
+        def is_about(problem: Problem) -> bool:
+            path = problem.path.partition("@")[0]
+            return path in ("/", group) or (path.rpartition("/")[0] or "/") == group
+
+        if group not in self.nodes:
+            return self
+        problems, warnings = (tuple(filter(is_about, some)) for some in (self.problems, self.warnings))
+        return replace(self, problems=problems, warnings=warnings)
 
 
 # --- names that Zarr readers cannot look up; other unusual names, such as "__x", work

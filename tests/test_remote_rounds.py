@@ -110,6 +110,29 @@ def test_a_file_whose_links_are_not_at_its_beginning_is_read_whole_in_place_of_a
     assert not rounds[True][1]
 
 
+def deep(path: Path, libver: str) -> bytes:
+    """Return a file with 64 groups, each four levels deep."""
+    with h5py.File(path, "w", libver=libver) as file:
+        for number in range(64):
+            group = file.create_group(f"a{number // 8}/b{number % 8}/c/d")
+            group["x"] = np.arange(400.0)
+            group["x"].make_scale("x")
+            for name in "uvwz":
+                group.create_dataset(name, data=np.sin(np.arange(400.0)), chunks=(100,), compression="gzip")
+                group[name].dims[0].attach_scale(group["x"])
+                group[name].attrs.update({f"attribute_{one}": one for one in range(8)})
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_the_rounds_for_one_group_follow_its_depth(libver: str, tmp_path: Path) -> None:
+    fsspec.filesystem("memory").pipe("/sample", deep(tmp_path / "deep.h5", libver))
+    whole, group = (translate("memory://sample", network=SLOW, group=one).log for one in ("/", "/a3/b5/c/d"))
+    assert group.rounds <= 3 * 5  # for each level: header, links, and what they are stored in
+    assert group.requests < whole.requests / 5
+    assert group.nbytes < whole.nbytes / 10
+
+
 if __name__ == "__main__":
     found = {path.name: measure(path) for path in LARGE}
     lines = [f"{json.dumps(name)}: {json.dumps(figures)}" for name, figures in found.items()]

@@ -105,6 +105,7 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         """
         opened = _open(
             filename_or_obj,
+            "/" + (group or "").strip("/"),
             verify=verify,
             at=at,
             storage_options=storage_options,
@@ -138,8 +139,11 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
         allow: Sequence[str] = (),
         **decoding: Any,
     ) -> dict[str, Dataset]:
+        top = "/" + (group or "").strip("/")
         opened = _open(
             filename_or_obj,
+            top,
+            is_deep=True,
             verify=verify,
             at=at,
             storage_options=storage_options,
@@ -148,7 +152,6 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
             limits=limits,
             allow=allow,
         )
-        top = "/" + (group or "").strip("/")
         inside = top.rstrip("/") + "/"
         found: dict[str, Dataset] = {}
         for path, node in opened.hierarchy.nodes.items():
@@ -176,6 +179,8 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
 
         opened = _open(
             filename_or_obj,
+            "/" + (options.get("group") or "").strip("/"),
+            is_deep=True,
             verify=verify,
             at=at,
             storage_options=storage_options,
@@ -184,17 +189,22 @@ class H5ZarrBackendEntrypoint(BackendEntrypoint):
             limits=limits,
             allow=allow,
         )
-        tree = DataTree.from_dict(self.open_groups_as_dict(opened, **options))
+        try:
+            tree = DataTree.from_dict(self.open_groups_as_dict(opened, **options))
+        except BaseException:
+            opened.close()
+            raise
+        tree.set_close(opened.close)
         return tree
 
 
-def _open(place: Any, **chosen: Any) -> Opened:
+def _open(place: Any, group: str, *, is_deep: bool = False, **chosen: Any) -> Opened:
     if isinstance(place, Opened):
         return place
     if not isinstance(place, str | os.PathLike):
         raise TypeError(f'engine="h5zarr" opens paths and URLs, not {type(place).__name__}')
     verify, at = chosen.pop("verify"), chosen.pop("at")
-    opened = open_hierarchy(place, Access.from_options(**chosen), verify=verify, at=at)
+    opened = open_hierarchy(place, Access.from_options(**chosen), verify=verify, at=at, group=group, is_deep=is_deep)
     # Warn at the line that calls xarray. The engine restores fill values from the record, so they need no warning.
     opened.warn(stacklevel=4, but=(FILL_VALUE_KIND, WITHHELD_KIND))
     return opened

@@ -1,4 +1,4 @@
-"""Read a whole file. All reachable objects are read in lockstep."""
+"""Read a file, or a group of it. All objects that can be reached are read in lockstep."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from h5zarr.hdf5.messages.notes import (
 )
 from h5zarr.hdf5.model import Attribute, CommittedDatatype, Group, H5File, HardLink, Link, Object
 from h5zarr.hdf5.object_attributes import read_attributes
+from h5zarr.hdf5.scope import WHOLE, Scope
 from h5zarr.hdf5.shared import read_shared_messages
 from h5zarr.hdf5.superblock import (
     Superblock,
@@ -46,9 +47,10 @@ _MOST_COMPLAINTS = 20  # broken links reported per group
 _PATHS_NBYTES = 64 << 20  # limit for all paths together, because a hostile file can make them long
 
 
-def read_file(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File]:
+def read_file(url: str, nbytes: int, limits: Limits = USUAL, scope: Scope = WHOLE) -> Step[H5File]:
     """Return the content of the file at `url`, of `nbytes` bytes. Unreadable objects are listed in `problems`.
 
+    Groups outside of `scope` are not entered.
     Raises only if nothing can be returned (no superblock or no root group), or if the file exceeds a limit.
     """
     superblock = yield from read_superblock(nbytes)
@@ -58,7 +60,7 @@ def read_file(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File]:
     if has_pages(extension):
         yield Hints([Pages()])
     entries = yield from read_cache_image(extension, superblock.sizes)
-    scan = yield from overlay(_scan(superblock, extension, limits), entries)
+    scan = yield from overlay(_scan(superblock, extension, limits, scope), entries)
     root = scan.objects.get(superblock.root)
     if not isinstance(root, Group):
         if problems:
@@ -76,6 +78,7 @@ def read_file(url: str, nbytes: int, limits: Limits = USUAL) -> Step[H5File]:
         contents=Contents(scan.context, entries),
         problems=tuple(problems),
         nbytes=nbytes,
+        unscanned=frozenset(scan.unscanned),
     )
 
 
@@ -97,12 +100,12 @@ def _read_extension(superblock: Superblock) -> Step[tuple[Message, ...]]:
     return (yield from read_object_header(superblock.extension, superblock.sizes)).messages
 
 
-def _scan(superblock: Superblock, extension: tuple[Message, ...], limits: Limits) -> Step[_Scan]:
-    """Scan all objects that can be reached from the root group."""
+def _scan(superblock: Superblock, extension: tuple[Message, ...], limits: Limits, scope: Scope) -> Step[_Scan]:
+    """Scan all objects of a scope that can be reached from the root group."""
     sizes = apply_extension(superblock.sizes, extension)
     shared = yield from read_shared_messages(extension, sizes)
     scan = _Scan(Context.of(sizes, shared), limits)
-    scan.visit(superblock.root, depth=0)
+    scan.visit(superblock.root, 0, scope)
     yield from scan.crew.finish()
     if scan.exceeded is not None:
         raise scan.exceeded
@@ -121,17 +124,19 @@ class _Scan:
         self.errors: dict[int, list[tuple[str, H5ZarrError]]] = {}
         self.context = context
         self.exceeded: LimitReached | None = None
+        self.unscanned: set[int] = set()
         self._limits = limits
         self._depths: dict[int, int] = {}  # of visited objects
+        self._scopes: dict[int, Scope] = {}
 
-    def visit(self, address: int, depth: int) -> None:
+    def visit(self, address: int, depth: int, scope: Scope) -> None:
         """Start reading the object at `address`, `depth` levels below the root, unless it was visited before.
 
         After a limit is exceeded, no new reads start. Reads in progress finish.
         """
         if address in self._depths or self.exceeded is not None:
             return
-        self._depths[address] = depth
+        self._depths[address], self._scopes[address] = depth, scope
         if depth > self._limits.depth:
             self.exceeded = LimitReached(f"groups are nested {depth:,} levels deep", "depth", self._limits.depth)
             return
@@ -159,7 +164,10 @@ class _Scan:
         header, early = yield from read_early(beginning, self.context)
         kinds = header.by_kind.keys()
         if kinds & {Kind.SYMBOL_TABLE, Kind.LINK_INFO}:  # same precedence as in the HDF5 library
-            return (yield from self._read_group(header))
+            if self._scopes[address].is_entered:
+                return (yield from self._read_group(header))
+            self.unscanned.add(address)
+            return Group(address=address, links={}, attributes={})
         if Kind.LAYOUT in kinds:
             reading = read_dataset(header, self.context, early)
             attributes, make_dataset = yield from both(self._read_attributes(header), reading)
@@ -207,13 +215,14 @@ class _Scan:
     def _read_links(self, header: ObjectHeader) -> Step[dict[str, Link]]:
         """Return a group's links, and start reading the objects that they point to."""
         links: dict[str, Link] = {}
+        depth, scope = self._depths[header.address] + 1, self._scopes[header.address]
         found, errors = yield from read_links(header, self.context)
         for link in sorted(found, key=_order):
             if links.setdefault(link.name, link) is not link:
                 what = f"two links in this group are called {link.name!r}; the second one is left out"
                 errors.append(MalformedFile(what))
             elif isinstance(link, HardLink):
-                self.visit(link.address, self._depths[header.address] + 1)
+                self.visit(link.address, depth, scope.below(link.name))
         for error in errors[:_MOST_COMPLAINTS]:
             self.complain(header.address, "", error)
         if len(errors) > _MOST_COMPLAINTS:

@@ -310,6 +310,8 @@ class H5File:
         What cannot be read, and why.
     nbytes
         Size of the file, or 0 if unknown.
+    unscanned
+        Addresses of groups that were not entered, because only a part of the file was scanned.
     """
 
     url: str
@@ -319,6 +321,7 @@ class H5File:
     contents: ContentReader
     problems: tuple[Problem, ...] = ()
     nbytes: int = 0
+    unscanned: frozenset[int] = frozenset()
 
     def __repr__(self) -> str:
         groups = sum(isinstance(found, Group) for found in self.objects.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from h5zarr.errors import Problem
 from h5zarr.hdf5.model import Attribute, Dataset, H5File
@@ -69,6 +69,15 @@ class Naming:
     @property
     def root(self) -> NamedGroup:
         return self.groups[0]
+
+    def only(self, path: str) -> Naming:
+        """Return the variables of one group, and the groups above it. Without such a group, return everything."""
+        if all(group.path != path for group in self.groups):
+            return self
+        groups = [replace(one, variables=()) for one in self.groups if path.startswith(f"{one.path.rstrip('/')}/")]
+        found = [one for one in self.groups if one.path == path]
+        above = [one for one in groups if one.path != path]
+        return Naming((*above, *found), self.problems)
 
     def variables(self) -> Iterator[NamedVariable]:
         """Yield all variables, group by group."""

@@ -72,6 +72,15 @@ def attached_scales(dataset: Dataset) -> list[list[int]] | None:
     return [_addresses(scales) for scales in axes]
 
 
+def users_of(scale: Dataset) -> set[int]:
+    """Return the addresses of the datasets that say that they use a scale. Some writers do not record them."""
+    attribute = scale.attributes.get("REFERENCE_LIST")
+    if attribute is None or attribute.value is None or not attribute.value.dtype.names:
+        return set()
+    rows = attribute.value[attribute.value.dtype.names[0]].reshape(-1).tolist()
+    return {one.address for one in rows if isinstance(one, ObjectReference) and one.address is not None}
+
+
 def _integers(dataset: Dataset, name: str) -> tuple[int, ...] | None:
     attribute = dataset.attributes.get(name)
     if attribute is None or attribute.value is None or attribute.value.dtype.kind not in "iu":

@@ -4,22 +4,25 @@ import gc
 import json
 import pickle
 import sys
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import h5py
 import netCDF4
 import numpy as np
 import pytest
 import xarray as xr
 
+import h5zarr
 from h5zarr.commands.translate.translate import translate
 from h5zarr.engine.entrypoint import H5ZarrBackendEntrypoint
 from h5zarr.engine.values import ZarrValues, open_values
 from h5zarr.errors import H5ZarrError, ProblemWarning, SourceChanged, SourceError
 from h5zarr.io.remote_ranges import RemoteRanges
-from h5zarr.opening import open_hierarchy
+from h5zarr.opening import Opened, open_hierarchy
 from tests.collections_of_files import SAMPLES
 from tests.servers import Faults, RangeServer, is_closed_soon
 
@@ -124,6 +127,54 @@ def test_a_group_that_is_not_there_is_named(references: Path) -> None:
             open_it(references, engine="h5zarr", group="nowhere")
         with pytest.raises(OSError, match=r"group not found: /temp; this is a variable$"):
             open_it(references, engine="h5zarr", group="temp")
+
+
+def test_one_group_of_a_file_is_read_without_the_others(tmp_path: Path) -> None:
+    path = make_file(tmp_path / "file.nc")
+    with xr.open_dataset(path, engine="h5zarr") as opened:
+        assert "temp" in opened
+    with h5py.File(path, "r+") as file:
+        address = h5py.h5o.get_info(file["quality/inner"].id).addr
+    with path.open("r+b") as stream:
+        stream.seek(address)
+        stream.write(b"\xff" * 16)  # a broken object elsewhere costs nothing
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", h5zarr.ProblemWarning)
+        with xr.open_dataset(path, engine="h5zarr") as opened:
+            assert "temp" in opened.load()
+    with pytest.warns(h5zarr.ProblemWarning, match="/quality/inner"), xr.open_datatree(path, engine="h5zarr") as tree:
+        assert tree.groups == ("/", "/quality")
+
+
+@pytest.mark.parametrize("open_it", [xr.open_dataset, xr.open_datatree, xr.open_groups])
+def test_nothing_stays_open(open_it: Any, tmp_path: Path) -> None:
+    descriptors = Path("/proc/self/fd")
+    if not descriptors.exists():
+        pytest.skip("this system does not list the open files of a process")
+    path = make_file(tmp_path / "file.nc")
+    kept = []
+
+    def open_one() -> None:
+        found = open_it(path, engine="h5zarr")
+        kept.append(found)
+        for one in found.values() if isinstance(found, dict) else [found]:
+            one.load()
+            one.close()
+
+    open_one()
+    before = len(list(descriptors.iterdir()))
+    for _ in range(5):
+        open_one()
+    assert len(list(descriptors.iterdir())) <= before
+
+
+@pytest.mark.filterwarnings("ignore::h5zarr.ProblemWarning")
+def test_a_tree_that_xarray_refuses_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[Opened] = []
+    monkeypatch.setattr(Opened, "close", lambda self: closed.append(self))
+    with pytest.raises(ValueError, match="not aligned"):
+        xr.open_datatree(SAMPLES / "netcdf4_groups.nc", engine="h5zarr")
+    assert closed
 
 
 def test_many_files_open_as_one(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from h5zarr.containers import registry
 from h5zarr.containers.container import Container
-from h5zarr.containers.registry import CONTAINERS
 from h5zarr.errors import ArgumentError
 
 NO_OUTPUT = "none"
@@ -11,7 +11,9 @@ NO_OUTPUT = "none"
 
 def output_formats() -> dict[str, str]:
     """Return the formats, and the suffix of each; that of `none` is empty."""
-    found = {name: suffix for container in reversed(CONTAINERS) for name, suffix in container.traits.formats.items()}
+    found = {
+        name: suffix for container in reversed(registry.CONTAINERS) for name, suffix in container.traits.formats.items()
+    }
     return {**found, NO_OUTPUT: ""}
 
 
@@ -19,7 +21,7 @@ def container_of_format(name: str) -> Container | None:
     """Return the container with a format of this name; None for `none`. Raises ArgumentError for an unknown name."""
     if name == NO_OUTPUT:
         return None
-    found = next((container for container in CONTAINERS if name in container.traits.formats), None)
+    found = next((container for container in registry.CONTAINERS if name in container.traits.formats), None)
     if found is None:
         raise ArgumentError(f"format is {name!r}, but must be one of {', '.join(output_formats())}")
     return found

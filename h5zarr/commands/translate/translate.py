@@ -21,6 +21,7 @@ from h5zarr.encode.encode import Encoded, Encoding
 from h5zarr.errors import Problem
 from h5zarr.formats import naming_errors, paused_collector, scan_any
 from h5zarr.hdf5.model import H5File
+from h5zarr.hdf5.scope import WHOLE, Scope
 from h5zarr.io.access import USUAL_ACCESS, Access
 from h5zarr.io.location import Location
 from h5zarr.io.log import RequestLog
@@ -28,6 +29,7 @@ from h5zarr.io.source import Opener, Source, open_source
 from h5zarr.io.steps import Step, run
 from h5zarr.netcdf3.classic_file import ClassicFile
 from h5zarr.netcdf3.interpret import interpret_classic
+from h5zarr.netcdf4.certainty import is_certain
 from h5zarr.netcdf4.interpret import interpret_file
 from h5zarr.netcdf4.named_file import Naming
 from h5zarr.netcdf4.names import interpret_names
@@ -200,16 +202,26 @@ def translate_source(
     access: Access = USUAL_ACCESS,
     opener: Opener | None = None,
     container: Container | None = None,
+    group: str | None = None,
+    is_deep: bool = True,
 ) -> Translation:
     """Return the translation of an open source. `location` is the user's name for it.
 
-    Files it refers to are opened by `opener` if given, else with the same `access`.
+    Files it refers to are opened by `opener` if given, else with the same `access`. Nothing but `group` is scanned,
+    and if it `is_deep` what is below, unless more is needed; by default, it is the group that `options` select.
     """
     started = time.perf_counter()
+    scope = Scope.of(options.selection.group if group is None else group, is_deep=is_deep)
     with paused_collector(), naming_errors(source.url):
-        file = scan_any(source, access.limits)
-        made = translate_scanned(source, file, location, options, access, opener, container)
+        file = _scan(source, access, scope)
+        made = translate_scanned(source, file, location, options, access, opener, container, scope)
     return replace(made, seconds=time.perf_counter() - started)
+
+
+def _scan(source: Source, access: Access, scope: Scope) -> H5File | ClassicFile:
+    """Scan a part of a file; all of it, if the part alone may look different."""
+    file = scan_any(source, access.limits, scope)
+    return file if isinstance(file, ClassicFile) or is_certain(file, scope) else scan_any(source, access.limits)
 
 
 def translate_scanned(
@@ -220,6 +232,7 @@ def translate_scanned(
     access: Access = USUAL_ACCESS,
     opener: Opener | None = None,
     container: Container | None = None,
+    scope: Scope = WHOLE,
 ) -> Translation:
     """Return the translation of an open source that is already scanned; the time of the scan is unknown here."""
     target, hidden = Location.parse(options.target_url or location).for_references()
@@ -229,7 +242,7 @@ def translate_scanned(
     if isinstance(file, ClassicFile):
         return _translate_classic(source, file, location, target, options, warnings, container)
     with find_related(source, file, location.text, access, target=target, opener=opener) as related:
-        return _translate_related(related, source, options, warnings, container)
+        return _translate_related(related, source, options, warnings, container, scope)
 
 
 def _translate_classic(
@@ -261,10 +274,15 @@ def _translate_related(
     options: Options,
     warnings: tuple[Problem, ...],
     container: Container | None,
+    scope: Scope,
 ) -> Translation:
     """Return the translation of an HDF5 file and the files it refers to."""
     naming = interpret_names(related.file, related.links)
-    tree = interpret_file(related.file, naming, related.urls, related)
+    if scope.is_deep:
+        tree = interpret_file(related.file, naming, related.urls, related)
+    else:
+        tree = interpret_file(related.file, naming := naming.only(scope.path), related.urls, related)
+        tree = tree.about(scope.path)
     hierarchy = _encode(tree, related.run, options, warnings)
     return Translation(
         source=str(Location.parse(related.members[0].url)),
