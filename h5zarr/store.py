@@ -19,7 +19,7 @@ from h5zarr.read.chunk_rows import ChunkTable
 from h5zarr.read.gathering import Gathering
 from h5zarr.read.keys import find_chunk, find_metadata, list_children, list_keys, metadata_of
 from h5zarr.read.sources import sized
-from h5zarr.zarr_model.hierarchy import ArrayNode
+from h5zarr.zarr_model.hierarchy import TO_THE_END, ArrayNode
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
@@ -142,6 +142,34 @@ class HierarchyStore(Store):
             return True
         place = self._locate(key)
         return place is not None
+
+    async def getsize(self, key: str) -> int:
+        """Return the size of a value. That of a chunk is in the references, so nothing is read."""
+        path = find_metadata(self._opened.hierarchy, key)
+        place = metadata_of(self._opened.hierarchy, path) if path is not None else self._locate(key)
+        if place is None:
+            raise FileNotFoundError(key)
+        return len(place) if isinstance(place, bytes) else place[1].nbytes
+
+    async def getsize_prefix(self, prefix: str) -> int:
+        """Return the size of all values below a node, from its references."""
+        hierarchy, top = self._opened.hierarchy, f"/{prefix.strip('/')}"
+        if top not in hierarchy.nodes:
+            return await super().getsize_prefix(f"{prefix.strip('/')}/")
+        inside = f"{top.rstrip('/')}/"
+        below = {path: node for path, node in hierarchy.nodes.items() if path == top or path.startswith(inside)}
+        metadata = sum(len(metadata_of(hierarchy, path)) for path in below)
+        return metadata + sum(self._stored_nbytes(node) for node in below.values() if isinstance(node, ArrayNode))
+
+    def _stored_nbytes(self, node: ArrayNode) -> int:
+        """Return the size of all chunks of an array. The sizes of whole files may have to be asked for."""
+        manifest = node.manifest
+        inlined = sum(map(len, manifest.inline.values())) if manifest.inline_count else 0
+        if manifest.totals is not None:
+            return inlined + manifest.referenced_nbytes
+        whole = np.flatnonzero(manifest.nbytes == TO_THE_END)
+        sources = np.broadcast_to(np.asarray(manifest.source), manifest.count)[whole].tolist()
+        return inlined + manifest.referenced_nbytes + sum(self._opened.sources.reader(one).nbytes for one in sources)
 
     async def _find(self, key: str, byte_range: ByteRequest | None) -> bytes | memoryview | None:
         path = find_metadata(self._opened.hierarchy, key)

@@ -126,6 +126,34 @@ def test_the_store_lists_what_it_holds(file: Path) -> None:
     }
 
 
+def test_sizes_are_known_without_reading(far: HierarchyStore, server: RangeServer, file: Path, tmp_path: Path) -> None:
+    h5zarr.combine([str(tmp_path / "refs.json")], tmp_path / "whole.parquet", merge=True)  # whose references come late
+    for store in (far, open_store(tmp_path / "whole.parquet")):
+        server.counts.gets.clear()
+        sizes = asyncio.run(_sizes(store))
+        assert server.counts.gets == []
+        assert sizes["chunked/c/3/0"] == 4096 * 4
+        for prefix in ("", "group", "group/inner/", "group/sparse", "chunked/c/3"):
+            inside = f"{prefix.rstrip('/')}/" if prefix else ""
+            expected = sum(size for key, size in sizes.items() if key.startswith(inside))
+            assert asyncio.run(store.getsize_prefix(prefix)) == expected
+        array = zarr.open_array(store, path="group/inner/zipped", mode="r")
+        assert array.nbytes_stored() == asyncio.run(store.getsize_prefix("group/inner/zipped"))
+        assert server.counts.gets == []
+        assert sizes == asyncio.run(_lengths(store))
+    for key in ("nothing", "group/sparse/c/0", "chunked/c/64/0"):
+        with pytest.raises(FileNotFoundError, match=key):
+            asyncio.run(far.getsize(key))
+
+
+async def _sizes(store: HierarchyStore) -> dict[str, int]:
+    return {key: await store.getsize(key) async for key in store.list()}
+
+
+async def _lengths(store: HierarchyStore) -> dict[str, int]:
+    return {key: len(await store.get(key) or b"") async for key in store.list()}
+
+
 def test_parts_of_chunks_are_read_as_parts(far: HierarchyStore, server: RangeServer) -> None:
     chunk = VALUES[3].tobytes()
     requests = [RangeByteRequest(8, 16), OffsetByteRequest(16000), SuffixByteRequest(12), None]

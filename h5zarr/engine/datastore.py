@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -300,6 +301,10 @@ class _ShownArray(BackendArray):
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        """Return values as `[]` does. Another thread waits for them, so that several arrays are read together."""
+        return await asyncio.to_thread(self.__getitem__, key)
 
     def _read(self, key: tuple[Any, ...]) -> npt.NDArray[Any]:
         return present(np.asarray(self._values[key]), self._presentation)

@@ -92,6 +92,9 @@ def plan_requests(address: Column, nbytes: Column, network: NetworkPolicy) -> li
     is never split, so a request may be as large as the largest span. Spans that overlap always share a request.
     """
     wanted = np.flatnonzero(nbytes > 0)
+    if len(wanted) == 1:  # usual if many files are read together
+        only = int(wanted[0])
+        return [Request(Span(int(address[only]), int(nbytes[only])), wanted)]
     order = wanted[np.argsort(address[wanted], kind="stable")]
     starts = address[order]
     reach = np.maximum.accumulate(starts + nbytes[order]) if len(order) else starts

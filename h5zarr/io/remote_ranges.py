@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future, wait
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from fsspec.asyn import sync  # type: ignore[import-untyped, unused-ignore]
@@ -36,12 +37,13 @@ from h5zarr.io.span import Span
 from h5zarr.io.threads import decoding_threads
 from h5zarr.io.unchanged import check_unchanged, source_changed
 
-# Limit of the bytes in flight and not yet decoded; at least _LEAST_WORKERS requests are always allowed. More is slower:
+# Limit of the bytes in flight and not yet decoded; at least LEAST_WORKERS requests are always allowed. More is slower:
 # requests that are sent together arrive together, and then the network is idle until the next ones begin to arrive.
 # Reading 252 MB in requests of 4 MiB took 2.60 s with 8 in flight, 2.64 s with 16, and 2.75 s with 32. The optimum for
 # that network is 2.58 s.
-_IN_FLIGHT_NBYTES = 32 * MIB
-_LEAST_WORKERS = 8
+IN_FLIGHT_NBYTES = 32 * MIB
+LEAST_WORKERS = 8
+_SHORT_NBYTES = 16 << 10
 
 
 T = TypeVar("T")
@@ -56,6 +58,13 @@ class _Opened(NamedTuple):
     @property
     def asynchronous(self) -> bool:
         return bool(self.filesystem.async_impl)
+
+
+class Turn(NamedTuple):
+    """A request of `nbytes` bytes, which `take` sends."""
+
+    nbytes: int
+    take: Callable[[], Awaitable[None]]
 
 
 class RemoteRanges:
@@ -78,12 +87,8 @@ class RemoteRanges:
 
     @advising_readers()
     def read(self, address: Column, nbytes: Column, deliver: Deliver, *, is_light: bool = False) -> None:
-        if self._expected is not None:
-            self._check_inside(Span(0, int((address + nbytes).max(initial=0))), self._expected.nbytes)
-        plan = plan_requests(address, nbytes, self._network)
-        delivery = _Delivery(address, nbytes, deliver)
-        if empty := [number for number, count in enumerate(nbytes.tolist()) if count == 0]:
-            deliver(empty, [memoryview(b"")] * len(empty))
+        self._check_end(address, nbytes)
+        delivery, plan = self._plan(address, nbytes, deliver)
         if not plan:
             return
         opened = self._open()
@@ -92,6 +97,51 @@ class RemoteRanges:
         except FetchError as failed:  # exceptions that `deliver` raises are passed on
             failure, span = describe_failure(failed.error, self._network.timeout_seconds), failed.span
         raise source_error(self.url, failure, span)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop of the file system; None if it has none."""
+        opened = self._open()
+        return opened.filesystem.loop if opened.asynchronous else None
+
+    @advising_readers()
+    def turns(self, address: Column, nbytes: Column, deliver: Deliver) -> list[Turn]:
+        """Return the requests of `read`, to be sent in the event loop, among those for other files."""
+        self._check_end(address, nbytes)
+        delivery, plan = self._plan(address, nbytes, deliver)
+        opened, left = self._open(), len(plan)
+
+        async def take(request: Request) -> None:
+            nonlocal left
+            with advising_readers():
+                failed = await self._take(opened, request, delivery)
+                left -= 1
+                if failed is not None or not left:
+                    await self._verify(opened)
+                if failed is not None:
+                    failure = describe_failure(failed.error, self._network.timeout_seconds)
+                    raise source_error(self.url, failure, failed.span)
+
+        return [Turn(request.span.nbytes, partial(take, request)) for request in plan]
+
+    async def _take(self, opened: _Opened, request: Request, delivery: _Delivery) -> FetchError | None:
+        """Fetch and deliver a request. Return why that failed, if it did."""
+        try:
+            body = await self._fetch(opened, request.span)
+        except FetchError as error:
+            return error
+        await _decode(delivery, request, body)
+        return None
+
+    def _check_end(self, address: Column, nbytes: Column) -> None:
+        if self._expected is not None:
+            self._check_inside(Span(0, int((address + nbytes).max(initial=0))), self._expected.nbytes)
+
+    def _plan(self, address: Column, nbytes: Column, deliver: Deliver) -> tuple[_Delivery, list[Request]]:
+        """Return the requests, and what delivers their bytes. Empty ranges are delivered now."""
+        if empty := [number for number, count in enumerate(nbytes.tolist()) if count == 0]:
+            deliver(empty, [memoryview(b"")] * len(empty))
+        return _Delivery(address, nbytes, deliver), plan_requests(address, nbytes, self._network)
 
     @advising_readers()
     def read_whole(self) -> bytes:
@@ -152,7 +202,7 @@ class RemoteRanges:
     async def _read_in_parallel(self, opened: _Opened, plan: list[Request], delivery: _Delivery) -> None:
         """Read with as many workers as are useful. The first failure cancels all of them."""
         largest = max(request.span.nbytes for request in plan)
-        count = min(self._network.chunk_concurrency, len(plan), max(_LEAST_WORKERS, _IN_FLIGHT_NBYTES // largest))
+        count = min(self._network.chunk_concurrency, len(plan), max(LEAST_WORKERS, IN_FLIGHT_NBYTES // largest))
         remaining = iter(plan)
         tasks = [asyncio.create_task(self._work(opened, remaining, delivery)) for _ in range(count)]
         if not states_identity(opened.filesystem):
@@ -181,7 +231,7 @@ class RemoteRanges:
         step = self._network.chunk_request_nbytes
         if span.nbytes < 2 * step:
             return await self._fetch_piece(opened, span)
-        if self._expected is None and span.nbytes > _IN_FLIGHT_NBYTES:
+        if self._expected is None and span.nbytes > IN_FLIGHT_NBYTES:
             # Check before allocating memory: sizes in references are untrusted.
             self._check_inside(span, await self._ask_nbytes(opened))
         pieces = [Span(at, min(step, span.end - at)) for at in range(span.address, span.end, step)]
@@ -272,6 +322,14 @@ class RemoteRanges:
             for future in futures:
                 future.cancel()
             wait(futures)
+
+
+async def _decode(delivery: _Delivery, request: Request, body: memoryview) -> None:
+    """Deliver a response: in this thread if it is so short that handing it over would take longer."""
+    if len(body) <= _SHORT_NBYTES:
+        delivery.deliver(request, body)
+    else:
+        await asyncio.get_running_loop().run_in_executor(decoding_threads(), delivery.deliver, request, body)
 
 
 class _Delivery:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile
-from h5zarr.io.ranges import RangeReader
+from h5zarr.io.ranges import Deliver, RangeReader
 from h5zarr.io.span import Span
 from h5zarr.read.decoding import Decoder
 from h5zarr.zarr_model.chunk_selection import AxisSelection, Column, Part
@@ -72,6 +72,12 @@ class Placing:
             found, wanted = int(nbytes[wrong[0]]), int(expected[wrong[0]])
             raise MalformedFile(f"a chunk has {found} bytes instead of {wanted}")
 
+    def receive(self, positions: Column) -> Deliver:
+        """Return a function that places the bytes of the chunks at `positions`, by their number among these."""
+        places = positions.tolist()
+        put = self._place_narrow if self._is_narrow else self.place
+        return lambda numbers, buffers: put([places[number] for number in numbers], buffers)
+
     def read(self, reader: RangeReader, positions: Column, address: Column, nbytes: Column) -> None:
         """Read the chunks at `positions`, whose bytes are at `address` of one file, into the result."""
         if self._is_narrow:
@@ -79,14 +85,8 @@ class Placing:
             positions, address, nbytes = positions[rest], address[rest], nbytes[rest]
         if not len(positions):
             return
-        places = positions.tolist()
-        put = self._place_narrow if self._is_narrow else self.place
-
-        def deliver(numbers: Sequence[int], buffers: Sequence[memoryview]) -> None:
-            put([places[number] for number in numbers], buffers)
-
         is_light = self._is_narrow and self._chunk_nbytes < _WORTHWHILE_NBYTES
-        reader.read(address, nbytes, deliver, is_light=is_light)
+        reader.read(address, nbytes, self.receive(positions), is_light=is_light)
 
     def place(self, positions: Sequence[int], contents: Sequence[memoryview]) -> None:
         """Place whole chunks, given as bytes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -12,6 +12,8 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.io.location import Location
+from h5zarr.io.many_files import FileRanges, read_files
+from h5zarr.io.ranges import RangeReader
 from h5zarr.limits import LimitReached
 from h5zarr.read.chunk_rows import ChunkRows, ChunkTable
 from h5zarr.read.decoding import Decoder, find_decoder
@@ -102,30 +104,57 @@ class ArrayValues:
         try:
             for position in np.flatnonzero(inline >= 0).tolist():
                 placing.place([position], [memoryview(found.inline[int(inline[position])])])
-            self._fetch(found, np.flatnonzero(rows >= 0), rows, placing)
+            self._fetch(found, wanted, rows, placing)
         except (MalformedFile, Unsupported, LimitReached) as error:
             raise error.naming(self._name(found)) from None
         return values
+
+    def _describe_part(self, numbers: Column) -> str:
+        """Return the part of the array that has these chunks."""
+        grid = self._node.grid
+        index = np.unravel_index(numbers, grid.grid_shape)
+        part = grid.part([int(one.min()) for one in index], [int(one.max()) + 1 for one in index])
+        return f"it has {self.path}[{', '.join(f'{one.start}:{one.stop}' for one in part)}]"
 
     def _name(self, rows: ChunkRows) -> str:
         """Return the name of the array for errors: its path, after that of the file if all chunks are in one file."""
         source, urls = rows.source, self._sources.urls
         return f"{Location.parse(urls[source])}:{self.path}" if isinstance(source, int) and urls else self.path
 
-    def _fetch(self, table: ChunkRows, positions: Column, rows: Column, placing: Placing) -> None:
-        """Read the chunks at `positions`, which are `rows` of the table, from their files."""
+    def _fetch(self, table: ChunkRows, wanted: Column, rows: Column, placing: Placing) -> None:
+        """Read the wanted chunks, which are `rows` of the table if they are in it, from their files."""
+        positions = np.flatnonzero(rows >= 0)
         if not len(positions):
             return  # references that inline everything may name no file
         found = rows[positions]
         address, nbytes = table.address[found], table.nbytes[found]
         source = table.source if isinstance(table.source, int) else table.source[found]
 
-        def read(number: int, here: npt.NDArray[np.bool_] | slice) -> None:
-            reader = self._sources.reader(number)
-            where, wanted = address[here], sized(nbytes[here], reader)
-            placing.read(reader, positions[here], *placing.narrow(positions[here], where, wanted))
+        def locate(reader: RangeReader, here: Column) -> tuple[Column, Column]:
+            return placing.narrow(positions[here], address[here], sized(nbytes[here], reader))
 
-        if isinstance(source, int):
-            read(source, slice(None))
+        def read(number: int, here: Column) -> None:
+            reader = self._sources.reader(number)
+            placing.read(reader, positions[here], *locate(reader, here))
+
+        def ranges_of(number: int, here: Column) -> FileRanges:
+            reader = self._sources.reader(number)
+            where, count = locate(reader, here)
+            part = partial(self._describe_part, wanted[positions[here]])
+            return FileRanges(reader, where, count, placing.receive(positions[here]), part)
+
+        groups = [(source, np.arange(len(found)))] if isinstance(source, int) else list(_by_source(source))
+        number, here = groups[0]
+        if len(groups) == 1:
+            read(number, here)
+        elif self._sources.reader(number).is_fast:
+            in_each([partial(read, *group) for group in groups])
         else:
-            in_each([partial(read, number, source == number) for number in np.unique(source).tolist()])
+            read_files(ranges_of(*group) for group in groups)
+
+
+def _by_source(source: npt.NDArray[np.int32]) -> Iterator[tuple[int, Column]]:
+    """Yield each source, and the rows that it has."""
+    order = np.argsort(source, kind="stable")
+    numbers, first = np.unique(source[order], return_index=True)
+    yield from zip(numbers.tolist(), np.split(order, first[1:]), strict=True)

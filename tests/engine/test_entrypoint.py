@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import pickle
@@ -224,6 +225,18 @@ def test_many_threads_may_read_one_dataset(server: RangeServer, file: Path) -> N
     with xr.open_dataset(server.url("/refs.json"), engine="h5zarr") as found, ThreadPoolExecutor(8) as pool:
         rows = list(pool.map(lambda n: found.temp[n].values, range(40)))
     np.testing.assert_array_equal(rows, expected.temp.values)
+
+
+@pytest.mark.skipif(not hasattr(xr.Dataset, "load_async"), reason="this xarray does not load asynchronously")
+def test_variables_are_loaded_asynchronously(server: RangeServer, file: Path) -> None:
+    server.latency = 0.05
+    with xr.open_dataset(server.url("/refs.json"), engine="h5zarr") as found:
+
+        async def load() -> None:
+            await asyncio.gather(found.temp.load_async(), found.station[3:7].load_async())
+
+        asyncio.run(load())
+        check(found, truth(file))
 
 
 def test_what_is_read_lazily_is_what_is_indexed(file: Path, references: Path) -> None:
