@@ -145,6 +145,12 @@ class NetworkPolicy:
     cache_nbytes: int = 128 * MIB
     """How much a scan keeps between rounds. A single round may ask for more, but that is not kept."""
 
+    prefetch_nbytes: int = 64 * MIB
+    """How many bytes of values a loop along an axis may read ahead, in all arrays together. 0: none.
+
+    It reads ahead more if it had to wait, and nothing if reading is fast.
+    """
+
     gather_seconds: float = 0.001
     """How long the Zarr store waits for more requests before it sends the ones it has."""
 

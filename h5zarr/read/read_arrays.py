@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -18,6 +19,7 @@ from h5zarr.limits import LimitReached
 from h5zarr.read.chunk_rows import ChunkRows, ChunkTable
 from h5zarr.read.decoding import Decoder, find_decoder
 from h5zarr.read.placing import Placing
+from h5zarr.read.reading_ahead import Range, ReadingAhead, plain_ranges
 from h5zarr.read.sources import Sources, in_each, sized
 from h5zarr.zarr_model.chunk_selection import AxisSelection, Column, Key
 from h5zarr.zarr_model.fill_values import decode_fill
@@ -74,9 +76,19 @@ class ArrayValues:
         if self._one_inline_chunk is not None and not any(isinstance(one, np.ndarray) for one in key):
             return self._take(self._one_inline_chunk, key)
         axes = self._node.grid.select(key)
-        values = self._read(axes)
+        ranges = None if self._ahead is None else plain_ranges(key, self.shape)
+        values = self._read(axes) if self._ahead is None or ranges is None else self._ahead.get(ranges)
         kept = tuple(axis.count for axis in axes if not axis.is_dropped)
         return values.reshape(kept)
+
+    @cached_property
+    def _ahead(self) -> ReadingAhead | None:
+        """Reads ahead of loops; None if that is switched off, or the array has one chunk."""
+        most, grid = self._sources.access.network.prefetch_nbytes, self._node.grid
+        if not most or grid.chunk_count <= 1:
+            return None
+        # Not a reference to itself: what was read ahead should be freed together with the array.
+        return ReadingAhead(partial(_read_ranges, weakref.ref(self)), grid, self.dtype.itemsize, most)
 
     @cached_property
     def _one_inline_chunk(self) -> bytes | None:
@@ -151,6 +163,12 @@ class ArrayValues:
             in_each([partial(read, *group) for group in groups])
         else:
             read_files(ranges_of(*group) for group in groups)
+
+
+def _read_ranges(array: Callable[[], ArrayValues | None], ranges: Sequence[Range]) -> npt.NDArray[Any]:
+    values = array()
+    assert values is not None
+    return values._read(values._node.grid.select([slice(*one) for one in ranges]))
 
 
 def _by_source(source: npt.NDArray[np.int32]) -> Iterator[tuple[int, Column]]:
