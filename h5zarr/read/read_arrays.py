@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from h5zarr.errors import MalformedFile, Unsupported
 from h5zarr.io.location import Location
-from h5zarr.io.many_files import FileRanges, read_files
 from h5zarr.io.ranges import RangeReader
 from h5zarr.limits import LimitReached
 from h5zarr.read.chunk_rows import ChunkRows, ChunkTable
@@ -149,12 +148,6 @@ class ArrayValues:
             reader = self._sources.reader(number)
             placing.read(reader, positions[here], *locate(reader, here))
 
-        def ranges_of(number: int, here: Column) -> FileRanges:
-            reader = self._sources.reader(number)
-            where, count = locate(reader, here)
-            part = partial(self._describe_part, wanted[positions[here]])
-            return FileRanges(reader, where, count, placing.receive(positions[here]), part)
-
         groups = [(source, np.arange(len(found)))] if isinstance(source, int) else list(_by_source(source))
         number, here = groups[0]
         if len(groups) == 1:
@@ -162,6 +155,13 @@ class ArrayValues:
         elif self._sources.reader(number).is_fast:
             in_each([partial(read, *group) for group in groups])
         else:
+            from h5zarr.io.many_files import FileRanges, read_files  # rarely needed, and slow to import
+
+            def ranges_of(number: int, here: Column) -> FileRanges:
+                reader = self._sources.reader(number)
+                part = partial(self._describe_part, wanted[positions[here]])
+                return FileRanges(reader, *locate(reader, here), placing.receive(positions[here]), part)
+
             read_files(ranges_of(*group) for group in groups)
 
 
