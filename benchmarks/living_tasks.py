@@ -89,7 +89,7 @@ def check(archive: LargeArchive, cube: str, versions: dict[int, int], gone: tupl
         node = opened.hierarchy.nodes[f"/{name}"]
         assert isinstance(node, ArrayNode)
         assert "laid" in cube or node.shape[0] == len(numbers), (node.shape, len(numbers))
-        table = ChunkTable(node)
+        table = ChunkTable(node.grid, node.manifest)
         for number in sorted(picked):
             step = number if "laid" in cube else number - sum(one < number for one in gone)
             addresses, sizes = (column[field] for column in archive.chunks(number, versions.get(number, 0)))

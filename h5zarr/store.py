@@ -195,7 +195,7 @@ class HierarchyStore(Store):
         if any(number >= count for number, count in zip(index, node.grid.grid_shape, strict=True)):
             return None
         if path not in self._tables:
-            self._tables[path] = ChunkTable(node)
+            self._tables[path] = ChunkTable(node.grid, node.manifest)
         number = node.grid.number(np.array([index], np.int64))
         rows = self._tables[path].rows(number)
         inline = int(rows.find_inline(number)[0])

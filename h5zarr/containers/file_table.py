@@ -120,7 +120,8 @@ class FileTable:
             table = self._table("url")
             with _expecting_our_form():
                 self._names = list(map(_decode_url, table["url"].to_pylist()))
-        return tuple(map(self._names.__getitem__, rows.tolist()))
+        with _expecting_our_form():  # columns of a damaged table may have different lengths
+            return tuple(map(self._names.__getitem__, rows.tolist()))
 
     def _rows(self, kind: str) -> Column:
         """Return the rows that have a number of some kind, in the order of these numbers."""

@@ -96,6 +96,10 @@ class LateManifest:
         return self._record_size if self._found is None else None
 
     @property
+    def state(self) -> str | None:
+        return None if self.known is None else self.known.token
+
+    @property
     def totals(self) -> Mapping[int, RecordTotals] | None:
         return None if self.known is None else self.known.totals
 

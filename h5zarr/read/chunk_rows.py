@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from h5zarr.zarr_model.chunk_selection import Column
 from h5zarr.zarr_model.grid import ChunkGrid
-from h5zarr.zarr_model.hierarchy import ArrayNode, ChunkLocations
+from h5zarr.zarr_model.hierarchy import ChunkLocations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,10 +44,18 @@ class ChunkTable:
     Many threads may use it. If two need the same record at the same time, both read it, with the same result.
     """
 
-    def __init__(self, node: ArrayNode) -> None:
-        self._grid, self._manifest = node.grid, node.manifest
+    def __init__(self, grid: ChunkGrid, manifest: ChunkLocations) -> None:
+        self._grid, self._manifest = grid, manifest
         self._all: ChunkRows | None = None
         self._records: dict[int, ChunkRows] = {}
+
+    @property
+    def state(self) -> str | None:
+        """The state of the container that the rows are read from; None if they are in memory."""
+        return self._manifest.state
+
+    def __reduce__(self) -> Any:
+        return ChunkTable, (self._grid, self._manifest)  # without what was read
 
     def everything(self) -> ChunkRows:
         """Return all rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -24,6 +25,7 @@ from h5zarr.zarr_model.chunk_selection import AxisSelection, Column, Key
 from h5zarr.zarr_model.fill_values import decode_fill
 from h5zarr.zarr_model.hierarchy import ArrayNode, Manifest
 
+_MOST_TABLES = 32  # of arrays that were sent to this process
 _NONE = Manifest(index=np.empty((0, 0), np.int64), address=np.empty(0, np.int64), nbytes=np.empty(0, np.int64))
 
 
@@ -32,7 +34,7 @@ class ArrayValues:
 
     def __init__(self, path: str, node: ArrayNode, decoder: Decoder, sources: Sources) -> None:
         self.path = path
-        self._table: ChunkTable | ChunkRows = ChunkTable(node)
+        self._table: ChunkTable | ChunkRows = ChunkTable(node.grid, node.manifest)
         self._sources = sources
         # Reading does not need the manifest's columns or the attributes, and pickles would contain them.
         self._describe(replace(node, manifest=_NONE, attributes={}), decoder)
@@ -58,11 +60,14 @@ class ArrayValues:
         return self._decoder.dtype
 
     def __getstate__(self) -> tuple[Any, ...]:
-        rows = self._table if isinstance(self._table, ChunkRows) else self._table.everything()
-        return self.path, rows, self._sources, self._node
+        table = self._table
+        if isinstance(table, ChunkTable) and table.state is None:
+            table = table.everything()
+        return self.path, table, self._sources, self._node
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.path, self._table, self._sources, node = state
+        self.path, table, self._sources, node = state
+        self._table = _shared(self.path, table)
         decoder = find_decoder(node, self._sources.access.limits)
         assert decoder is not None
         self._describe(node, decoder)
@@ -163,6 +168,24 @@ class ArrayValues:
                 return FileRanges(reader, *locate(reader, here), placing.receive(positions[here]), part)
 
             read_files(ranges_of(*group) for group in groups)
+
+
+_tables: OrderedDict[tuple[str, str], ChunkTable] = OrderedDict()
+
+
+def _shared(path: str, table: ChunkTable | ChunkRows) -> ChunkTable | ChunkRows:
+    """Return a table that was sent to this process; an earlier one of the same array, if that was sent, too.
+
+    The tasks of a cluster arrive with a copy each. Their tables have no rows, and should not all read them.
+    """
+    if isinstance(table, ChunkRows) or table.state is None:
+        return table
+    key = path, table.state
+    found = _tables.setdefault(key, table)
+    _tables.move_to_end(key)
+    while len(_tables) > _MOST_TABLES:
+        _tables.popitem(last=False)
+    return found
 
 
 def _read_ranges(array: Callable[[], ArrayValues | None], ranges: Sequence[Range]) -> npt.NDArray[Any]:

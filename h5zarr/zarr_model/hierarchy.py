@@ -84,6 +84,10 @@ class ChunkLocations(Protocol):
         """How many chunks of the grid, in row-major order, are in a record; None if there are no records."""
 
     @property
+    def state(self) -> str | None:
+        """The state of the container that the chunks are read from when they are needed; None if they are in memory."""
+
+    @property
     def totals(self) -> Mapping[int, RecordTotals] | None:
         """What each record has, without those that are empty; None if it is not known, or there are no records."""
 
@@ -129,6 +133,10 @@ class Manifest:
 
     @property
     def record_size(self) -> None:
+        return None
+
+    @property
+    def state(self) -> None:
         return None
 
     @property

@@ -151,6 +151,10 @@ class JoinedManifest:
         return self._totals.inline_count
 
     @property
+    def state(self) -> None:
+        return None
+
+    @property
     def record_size(self) -> int | None:
         return None
 

@@ -43,7 +43,7 @@ def table_of(records: Records) -> ChunkTable:
         attributes={},
         manifest=LateManifest(records, 7),
     )
-    return ChunkTable(node)
+    return ChunkTable(node.grid, node.manifest)
 
 
 def test_only_the_records_of_the_wanted_chunks_are_read_and_each_once() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import xarray as xr
 
 import h5zarr
+from h5zarr.containers.icechunk import stored_files, virtual_refs
 from h5zarr.io import many_files
 from tests.servers import Faults, RangeServer
 
@@ -98,6 +100,30 @@ def test_only_the_files_that_are_read_must_be_unchanged(cube: Path, server: Rang
         np.testing.assert_array_equal(opened.v[18:, 4, 5], [values(number)[4, 5] for number in range(18, COUNT)])
         with pytest.raises(h5zarr.SourceChanged, match=r"f017\.nc.*it has /v\[17:18, 0:10, 0:30\]"):
             opened.v[10:20, 4, 5].load()
+
+
+@pytest.mark.parametrize("form", ["parquet", "icechunk"])
+def test_a_pickle_of_a_cube_has_no_references(
+    form: str, files: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_files, "_MOST_IN_METADATA", 5)  # as if the cube were large
+    monkeypatch.setattr(virtual_refs, "_MANIFEST", 20)
+    for name, content in files.items():
+        (tmp_path / name[1:]).write_bytes(content)
+    out = f"icechunk+file://{tmp_path}/repository" if form == "icechunk" else str(tmp_path / "cube.parquet")
+    sizes = []
+    for count in (COUNT // 10, COUNT):
+        h5zarr.combine([str(tmp_path / name[1:]) for name in list(files)[:count]], out, along="time")
+        with xr.open_dataset(out, engine="h5zarr", **OPTIONS) as opened:
+            opened.v[3, 4, 5].load()  # what was read for that is not sent
+            sent = pickle.dumps(opened.v.variable._data)
+            sizes.append(len(sent))
+            for _ in range(2):
+                found = pickle.loads(sent)
+                np.testing.assert_array_equal(
+                    np.asarray(found)[:, 4, 5], [values(number)[4, 5] for number in range(count)]
+                )
+    assert sizes[1] < 2 * sizes[0]
 
 
 def test_failures_that_pass_are_tried_again(cube: Path, server: RangeServer) -> None:
