@@ -19,7 +19,15 @@ VOCABULARY = {
 }
 VALUES = {
     *("zarr_model/hierarchy.py", "zarr_model/grid.py", "containers/container.py"),
-    *("io/access.py", "io/location.py", "io/network.py", "io/protocols.py", "io/span.py", "io/urls.py"),
+    *(
+        "hdf5/scope.py",
+        "io/access.py",
+        "io/location.py",
+        "io/network.py",
+        "io/protocols.py",
+        "io/span.py",
+        "io/urls.py",
+    ),
 }
 
 

@@ -76,7 +76,11 @@ class Placing:
         """Return a function that places the bytes of the chunks at `positions`, by their number among these."""
         places = positions.tolist()
         put = self._place_narrow if self._is_narrow else self.place
-        return lambda numbers, buffers: put([places[number] for number in numbers], buffers)
+
+        def deliver(numbers: Sequence[int], buffers: Sequence[memoryview]) -> None:
+            put([places[number] for number in numbers], buffers)
+
+        return deliver
 
     def read(self, reader: RangeReader, positions: Column, address: Column, nbytes: Column) -> None:
         """Read the chunks at `positions`, whose bytes are at `address` of one file, into the result."""
