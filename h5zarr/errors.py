@@ -49,6 +49,11 @@ class H5ZarrError(Exception):
             self.args = (f"{where}: {self}",)
         return self
 
+    def saying(self, more: str) -> Self:
+        """Add a part to the message, and return this error."""
+        self.args = (f"{self}; {more}",)
+        return self
+
     def __str__(self) -> str:
         # OSError would show its errno and file name instead of the message.
         return str(self.args[0]) if self.args else ""

@@ -56,7 +56,7 @@ class FileRanges:
         try:
             yield
         except SourceError as error:
-            error.args = (f"{error}; {self.part()}",)
+            error.saying(self.part())
             raise
 
 

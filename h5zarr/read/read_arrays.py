@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from h5zarr.errors import MalformedFile, Unsupported
+from h5zarr.errors import MalformedFile, SourceError, Unsupported
 from h5zarr.io.location import Location
 from h5zarr.io.ranges import RangeReader
 from h5zarr.limits import LimitReached
@@ -151,7 +151,12 @@ class ArrayValues:
 
         def read(number: int, here: Column) -> None:
             reader = self._sources.reader(number)
-            placing.read(reader, positions[here], *locate(reader, here))
+            try:
+                placing.read(reader, positions[here], *locate(reader, here))
+            except SourceError as error:
+                if len(groups) > 1:
+                    error.saying(self._describe_part(wanted[positions[here]]))
+                raise
 
         groups = [(source, np.arange(len(found)))] if isinstance(source, int) else list(_by_source(source))
         number, here = groups[0]

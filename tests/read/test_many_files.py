@@ -143,6 +143,18 @@ def test_memory_has_a_limit(cube: Path, server: RangeServer, monkeypatch: pytest
     assert server.counts.max_in_flight <= many_files.LEAST_WORKERS
 
 
+def test_a_local_file_that_has_vanished_is_named_with_its_part(files: dict[str, bytes], tmp_path: Path) -> None:
+    for name, content in files.items():
+        (tmp_path / name[1:]).write_bytes(content)
+    h5zarr.combine([str(tmp_path / name[1:]) for name in files], tmp_path / "cube.json", along="time")
+    (tmp_path / "f017.nc").unlink()
+    with (
+        xr.open_dataset(tmp_path / "cube.json", engine="h5zarr", **OPTIONS) as opened,
+        pytest.raises(FileNotFoundError, match=r"f017\.nc: there is no such file; it has /v\[17:18, 0:10, 0:30\]"),
+    ):
+        opened.v[:, 4, 5].load()
+
+
 def test_files_that_have_no_event_loop_are_read_in_threads(files: dict[str, bytes], tmp_path: Path) -> None:
     memory = fsspec.filesystem("memory")
     for name, content in files.items():
