@@ -18,7 +18,6 @@ from itertools import chain
 from h5zarr.errors import SourceError
 from h5zarr.io.ranges import Column, Deliver, RangeReader
 from h5zarr.io.remote_ranges import IN_FLIGHT_NBYTES, LEAST_WORKERS, RemoteRanges, Turn
-from h5zarr.io.sharing import MOST_REQUESTS
 
 _FILES_AT_ONCE = 32  # in threads
 _HANDED_OVER = 64  # requests, to the event loop
@@ -77,10 +76,11 @@ def read_files(files: Iterable[FileRanges]) -> None:
     first = next(remaining, None)
     if first is None:
         return
-    if (loop := first.loop) is None:
-        _read_in_threads(chain([first], remaining))
+    every = chain([first], remaining)
+    if isinstance(first.reader, RemoteRanges) and (loop := first.loop) is not None:
+        _read_in_loop(loop, first.reader.most_requests, every)
     else:
-        _read_in_loop(loop, chain([first], remaining))
+        _read_in_threads(every)
 
 
 def _read_in_threads(files: Iterable[FileRanges]) -> None:
@@ -89,9 +89,9 @@ def _read_in_threads(files: Iterable[FileRanges]) -> None:
             future.result()
 
 
-def _read_in_loop(loop: asyncio.AbstractEventLoop, files: Iterator[FileRanges]) -> None:
-    """Hand requests over to an event loop, some at a time, and wait for all of them."""
-    reading = _Together()
+def _read_in_loop(loop: asyncio.AbstractEventLoop, most: int, files: Iterator[FileRanges]) -> None:
+    """Hand requests over to an event loop, some at a time, and wait for all of them. `most` are in flight at once."""
+    reading = _Together(most)
     result = asyncio.run_coroutine_threadsafe(reading.run(), loop)
     others: list[FileRanges] = []
     turns: list[_Turn] = []
@@ -106,7 +106,7 @@ def _read_in_loop(loop: asyncio.AbstractEventLoop, files: Iterator[FileRanges]) 
             if len(turns) >= _HANDED_OVER:
                 loop.call_soon_threadsafe(reading.add, turns)
                 turns = []
-        loop.call_soon_threadsafe(reading.add, [*turns, *[None] * MOST_REQUESTS])
+        loop.call_soon_threadsafe(reading.add, [*turns, *[None] * most])
         result.result()
     except BaseException:
         result.cancel()
@@ -117,7 +117,8 @@ def _read_in_loop(loop: asyncio.AbstractEventLoop, files: Iterator[FileRanges]) 
 class _Together:
     """Workers in an event loop that take one request after the other. The first failure ends all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int) -> None:
+        self._worker_count = count
         self._waiting: asyncio.Queue[_Turn | None] = asyncio.Queue()
         self._nbytes = self._count = 0
         self._has_room = asyncio.Condition()
@@ -129,7 +130,7 @@ class _Together:
 
     async def run(self) -> None:
         """Read until all workers have ended."""
-        tasks = [asyncio.create_task(self._work()) for _ in range(MOST_REQUESTS)]
+        tasks = [asyncio.create_task(self._work()) for _ in range(self._worker_count)]
         try:
             await asyncio.gather(*tasks)
         finally:

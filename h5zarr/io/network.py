@@ -110,7 +110,7 @@ class NetworkPolicy:
     """Processor time of one more request. A scan fetches a gap if its bytes arrive in less time than this."""
 
     concurrency: int | None = None
-    """Most requests in flight at once. None: 96 during a scan, 32 while reading chunks."""
+    """Most requests in flight at once. None: 96 during a scan or for many files, 32 while reading the chunks of one."""
 
     whole_round_trips: float = 2.0
     """A scan reads a file, or the rest of it, whole if that takes no longer than this many round trips.

@@ -32,6 +32,7 @@ from h5zarr.io.network import MIB
 from h5zarr.io.plan import Request, plan_requests
 from h5zarr.io.ranges import Column, Deliver
 from h5zarr.io.responses import Condition, Response, find_condition, interpret_identity, states_identity
+from h5zarr.io.sharing import MOST_REQUESTS
 from h5zarr.io.source import Identity
 from h5zarr.io.span import Span
 from h5zarr.io.threads import decoding_threads
@@ -103,6 +104,11 @@ class RemoteRanges:
         """The event loop of the file system; None if it has none."""
         opened = self._open()
         return opened.filesystem.loop if opened.asynchronous else None
+
+    @property
+    def most_requests(self) -> int:
+        """How many requests for this and other files may be in flight at once."""
+        return MOST_REQUESTS if self._network.concurrency is None else self._network.concurrency
 
     @advising_readers()
     def turns(self, address: Column, nbytes: Column, deliver: Deliver) -> list[Turn]:

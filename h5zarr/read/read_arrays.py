@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -176,6 +178,7 @@ class ArrayValues:
 
 
 _tables: OrderedDict[tuple[str, str], ChunkTable] = OrderedDict()
+_tables_lock = threading.Lock()
 
 
 def _shared(path: str, table: ChunkTable | ChunkRows) -> ChunkTable | ChunkRows:
@@ -186,11 +189,22 @@ def _shared(path: str, table: ChunkTable | ChunkRows) -> ChunkTable | ChunkRows:
     if isinstance(table, ChunkRows) or table.state is None:
         return table
     key = path, table.state
-    found = _tables.setdefault(key, table)
-    _tables.move_to_end(key)
-    while len(_tables) > _MOST_TABLES:
-        _tables.popitem(last=False)
+    with _tables_lock:
+        found = _tables.setdefault(key, table)
+        _tables.move_to_end(key)
+        while len(_tables) > _MOST_TABLES:
+            _tables.popitem(last=False)
     return found
+
+
+def _forget() -> None:
+    """Drop the lock in a child process: a thread of the parent may have held it."""
+    global _tables_lock
+    _tables_lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 def _read_ranges(array: Callable[[], ArrayValues | None], ranges: Sequence[Range]) -> npt.NDArray[Any]:

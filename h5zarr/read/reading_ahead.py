@@ -7,9 +7,11 @@ that steps within a chunk share one read. How many blocks are read ahead depends
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -55,20 +57,28 @@ class _Budget:
     """The bytes that all arrays of a process have read ahead."""
 
     def __init__(self) -> None:
-        self._used_nbytes = 0
+        self._taken_nbytes = 0
+        self._returned: deque[int] = deque()
         self._lock = threading.Lock()
+
+    @property
+    def used_nbytes(self) -> int:
+        """The bytes that are in use."""
+        return self._taken_nbytes - sum(list(self._returned))
 
     def reserve(self, nbytes: int, most_nbytes: int) -> bool:
         """Take bytes of the budget, if it has so many left."""
         with self._lock:
-            if self._used_nbytes + nbytes > most_nbytes:
+            while self._returned:
+                self._taken_nbytes -= self._returned.popleft()
+            if self._taken_nbytes + nbytes > most_nbytes:
                 return False
-            self._used_nbytes += nbytes
+            self._taken_nbytes += nbytes
             return True
 
     def release(self, nbytes: int) -> None:
-        with self._lock:
-            self._used_nbytes -= nbytes
+        """Give bytes back. Without a lock: Python's collector may call this at any moment, while this thread has it."""
+        self._returned.append(nbytes)
 
 
 _budget = _Budget()
@@ -79,11 +89,32 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_MOST_AHEAD, thread_name_prefix="h5zarr-ahead")
 
 
+_arrays: weakref.WeakSet[ReadingAhead] = weakref.WeakSet()
+
+
+def _forget() -> None:
+    """Start anew in a child process: the threads that read ahead exist only in the parent."""
+    global _budget
+    _budget = _Budget()
+    _threads.cache_clear()
+    for array in list(_arrays):
+        array.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
 class ReadingAhead:
     """Reads an array by selection with `read`, and ahead of a loop, up to `most_nbytes` for all arrays together."""
 
     def __init__(self, read: Callable[[Sequence[Range]], Values], grid: ChunkGrid, itemsize: int, most: int) -> None:
         self._read, self._grid, self._itemsize, self._most_nbytes = read, grid, itemsize, most
+        self.forget()
+        _arrays.add(self)
+
+    def forget(self) -> None:
+        """Forget the loop, and what was read ahead of it."""
         self._lock = threading.Lock()
         self._last: tuple[Range, ...] | None = None
         self._loop: _Loop | None = None

@@ -133,6 +133,15 @@ def test_failures_that_pass_are_tried_again(cube: Path, server: RangeServer) -> 
     np.testing.assert_array_equal(found, [values(number)[4, 5] for number in range(COUNT)])
 
 
+def test_the_user_limits_the_requests(cube: Path, server: RangeServer) -> None:
+    server.latency = 0.01
+    with xr.open_dataset(cube, engine="h5zarr", network={"concurrency": 3}, **OPTIONS) as opened:
+        server.counts.max_in_flight = 0
+        found = opened.v[:, 4, 5].values
+    np.testing.assert_array_equal(found, [values(number)[4, 5] for number in range(COUNT)])
+    assert server.counts.max_in_flight == 3
+
+
 def test_memory_has_a_limit(cube: Path, server: RangeServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(many_files, "IN_FLIGHT_NBYTES", 1)
     server.latency = 0.01

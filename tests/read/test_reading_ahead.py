@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -124,9 +127,9 @@ def test_memory_is_limited_and_given_back(reads: Reads) -> None:
     assert len(reads.asked) == 12
     for number in range(12):
         check(little, row(number))
-    assert reading_ahead._budget._used_nbytes == 4 * 40 * 4
+    assert reading_ahead._budget.used_nbytes == 4 * 40 * 4
     del little
-    assert reading_ahead._budget._used_nbytes == 0
+    assert reading_ahead._budget.used_nbytes == 0
 
 
 def test_while_several_threads_read_nothing_is_read_ahead(reads: Reads) -> None:
@@ -140,6 +143,36 @@ def test_while_several_threads_read_nothing_is_read_ahead(reads: Reads) -> None:
         assert len(reads.asked) == 13
         reads.may_end.set()
         np.testing.assert_array_equal(waiting.result(10), VALUES[50:51])
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+def test_a_child_process_goes_on_with_the_loop(reads: Reads) -> None:
+    ahead = ahead_of(reads)
+    for number in range(6):
+        check(ahead, row(number))
+    everyone = threading.Barrier(reading_ahead._MOST_AHEAD)
+    list(
+        reading_ahead._threads().map(lambda _: everyone.wait(10), range(reading_ahead._MOST_AHEAD))
+    )  # all are idle now
+    child = os.fork()
+    if child == 0:
+        try:
+            for number in range(6, 60):
+                check(ahead, row(number))
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    for _ in range(1000):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        pytest.fail("the child process hangs")
+    assert os.waitstatus_to_exitcode(status) == 0
 
 
 def test_fast_reads_need_no_help(reads: Reads, monkeypatch: pytest.MonkeyPatch) -> None:
