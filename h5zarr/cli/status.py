@@ -29,7 +29,7 @@ states:
   indexed with problems  the same, but parts of the source are left out: the problems name them
   failed                 there are no references; the reason is shown
   stale                  the source could not be indexed again after a change: the references are outdated
-  vanished               there are references, but the source is gone: `h5zarr index --prune` removes it
+  vanished               the source is gone; it stays in the index until `h5zarr index --prune`
 
 exit codes:
   0  all sources are indexed, with or without problems
